@@ -1,0 +1,2 @@
+//! Agent: one driver that runs the engine against model, tools and storage.
+#![deny(missing_docs)]

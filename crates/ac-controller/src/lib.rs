@@ -1,0 +1,2 @@
+//! AgentController and Session: modes, models, permissions, threads, events.
+#![deny(missing_docs)]

@@ -1,0 +1,206 @@
+//! The view: what a client draws, folded from events by a pure function.
+
+mod reduce;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+pub use reduce::reduce;
+use serde_json::Value;
+
+use crate::{
+    MessageId, ModelId, Part, PendingId, Role, RunId, SharedText, ThreadId, Timestamp, ToolCallId, Usage,
+    event::{PendingKind, QueueItem, Task},
+    message::MessageMeta,
+};
+
+/// What a client draws of a session (SPEC D-1 to D-20). Copying one copies pointers, not text.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct DisplayState {
+    /// A segment is open.
+    pub is_running: bool,
+    /// The message that was last announced.
+    pub current_message: Option<Arc<DisplayMessage>>,
+    /// Follow-ups that wait.
+    pub queued_follow_ups: usize,
+    /// Everything that waits for its turn (ours).
+    pub queue: Arc<[QueueItem]>,
+    /// Tokens of the thread.
+    pub token_usage: Usage,
+    /// The calls of this segment.
+    pub active_tools: BTreeMap<ToolCallId, Arc<ActiveTool>>,
+    /// Arguments that are arriving.
+    pub tool_input_buffers: BTreeMap<ToolCallId, ToolInputBuffer>,
+    /// Approvals that wait, oldest first. The reference's `pendingApproval` is the first.
+    pub pending_approvals: Vec<Arc<PendingApproval>>,
+    /// Questions, plans and calls in doubt.
+    pub pending_suspensions: BTreeMap<ToolCallId, Arc<PendingSuspension>>,
+    /// Subagents at work.
+    pub active_subagents: BTreeMap<ToolCallId, Arc<ActiveSubagent>>,
+    /// Files that were changed on this thread in this life of the session.
+    pub modified_files: BTreeMap<String, ModifiedFile>,
+    /// The task list.
+    pub tasks: Arc<[Task]>,
+    /// The task list before its last change.
+    pub previous_tasks: Arc<[Task]>,
+}
+
+/// A message as it grows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DisplayMessage {
+    /// Its id.
+    pub id: MessageId,
+    /// Its thread.
+    pub thread: Option<ThreadId>,
+    /// Who speaks.
+    pub role: Role,
+    /// When it was made.
+    pub at: Timestamp,
+    /// Its parts.
+    pub parts: Vec<DisplayPart>,
+    /// What else is known.
+    pub meta: MessageMeta,
+}
+
+/// A part as it grows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DisplayPart {
+    /// Text that may still grow.
+    Text(SharedText),
+    /// Thinking that may still grow.
+    Reasoning(SharedText),
+    /// Anything else.
+    Part(Arc<Part>),
+}
+
+/// A call of this segment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActiveTool {
+    /// The tool.
+    pub name: String,
+    /// Its arguments; an empty object while they arrive.
+    pub args: Value,
+    /// How far it is.
+    pub status: ToolStatus,
+    /// Progress.
+    pub partial_result: Option<String>,
+    /// The result.
+    pub result: Option<Value>,
+    /// It failed.
+    pub is_error: Option<bool>,
+    /// What its commands wrote.
+    pub shell_output: SharedText,
+}
+
+/// How far a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ToolStatus {
+    /// Its arguments arrive.
+    StreamingInput,
+    /// Seen; waiting for approval or at work.
+    Running,
+    /// Waiting for a person's answer (ours; the reference shows an error here, SPEC D-5).
+    Suspended,
+    /// Done.
+    Completed,
+    /// Failed, or cut off.
+    Error,
+}
+
+impl ToolStatus {
+    /// The name on the wire. A suspended call is `running` there, as the reference knows no such state.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::StreamingInput => "streaming_input",
+            Self::Running | Self::Suspended => "running",
+            Self::Completed => "completed",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// Arguments that are arriving.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolInputBuffer {
+    /// The JSON text so far.
+    pub text: SharedText,
+    /// The tool.
+    pub tool: String,
+}
+
+/// An approval that waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PendingApproval {
+    /// Names the wait.
+    pub pending: PendingId,
+    /// The call.
+    pub call: ToolCallId,
+    /// The tool.
+    pub tool: String,
+    /// Exactly what will run.
+    pub args: Value,
+}
+
+/// A question, a plan or a call in doubt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PendingSuspension {
+    /// Names the wait.
+    pub pending: PendingId,
+    /// What it is.
+    pub kind: PendingKind,
+    /// The call.
+    pub call: ToolCallId,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    pub args: Value,
+    /// What the tool shows.
+    pub payload: Value,
+    /// JSON Schema of the answer.
+    pub answer_schema: Option<Value>,
+    /// The run that waits.
+    pub run: RunId,
+}
+
+/// A subagent at work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActiveSubagent {
+    /// Its type.
+    pub agent_type: String,
+    /// What it was told.
+    pub task: String,
+    /// Its model.
+    pub model: ModelId,
+    /// A copy of the parent's thread.
+    pub forked: bool,
+    /// Its calls, by their own id: name and whether it failed.
+    pub tool_calls: Vec<SubagentCall>,
+    /// What it wrote.
+    pub text: SharedText,
+    /// How far it is: `running`, then `completed` or `error`.
+    pub status: ToolStatus,
+    /// How long it took.
+    pub duration_ms: Option<u64>,
+    /// What it said last.
+    pub result: Option<String>,
+}
+
+/// A call of a subagent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubagentCall {
+    /// Its id.
+    pub id: ToolCallId,
+    /// The tool.
+    pub name: String,
+    /// It failed.
+    pub is_error: bool,
+}
+
+/// A file that was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModifiedFile {
+    /// What was done, in order.
+    pub operations: Vec<String>,
+    /// When it was first changed.
+    pub first_modified: Timestamp,
+}

@@ -1,0 +1,2 @@
+//! Provider wires for agent-controller: server-sent events, request and stream adapters, router, retry policy.
+#![deny(missing_docs)]

@@ -1,0 +1,2 @@
+//! The terminal app.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Cross-crate tests: see the files beside this one.

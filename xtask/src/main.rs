@@ -1,0 +1,2 @@
+//! Checks of this workspace; `cargo xtask help`.
+fn main() {}
