@@ -1,2 +1,20 @@
-//! Durability for agent-controller: a three-method key-value contract, five domain stores over it, memory and sled.
+//! Durability for `agent-controller`.
+//!
+//! Two levels. A backend that implements the three methods of [`Kv`] is a complete store through [`KvStorage`]. A backend with richer
+//! means (SQL) implements the domain traits behind [`Storage`] natively. Nothing in either contract assumes that only one process has
+//! the store open.
+//!
+//! What it must not know: the inner shape of runs and sessions (they are opaque bodies here), models, tools.
 #![deny(missing_docs)]
+
+pub mod domain;
+mod error;
+pub mod kv;
+pub mod record;
+
+pub use domain::{Commit, CommitOutcome, MessageStore, RunStore, SessionStore, StateStore, Storage, ThreadStore};
+pub use error::{StorageError, StorageErrorKind};
+pub use kv::{Expect, Kv, Scan, Versioned, Write};
+pub use record::{
+    CommitMark, Lease, Page, RunHeader, RunParent, RunPosture, RunRecord, RunStage, SessionId, Stored, ThreadHead, ThreadRecord,
+};

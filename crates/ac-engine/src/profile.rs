@@ -1,0 +1,88 @@
+use std::sync::Arc;
+
+use ac_core::{AgentId, ModeId, ModelId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What a run was started with. It rules every segment of the run, after any approval, answer or restart; only an approved plan changes
+/// it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Profile {
+    /// Who works.
+    pub agent: AgentId,
+    /// In which mode.
+    pub mode: ModeId,
+    /// With which model.
+    pub model: ModelId,
+    /// The system text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<Arc<str>>,
+    /// The exposed names of the tools that the model sees, in order. A call of any other tool is answered as unknown.
+    #[serde(default)]
+    pub tools: Vec<Arc<str>>,
+    /// How much it may use.
+    #[serde(default)]
+    pub limits: Limits,
+    /// JSON that came with the request, for tools to read; at most 64 KiB.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub request_context: Map<String, Value>,
+    /// Options of the model request, by provider.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub options: Map<String, Value>,
+    /// The host's own, kept with the run.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub host: Map<String, Value>,
+}
+
+impl Profile {
+    /// A profile with no instructions, no tools and the default limits.
+    pub fn new(agent: impl Into<AgentId>, mode: impl Into<ModeId>, model: impl Into<ModelId>) -> Self {
+        Self {
+            agent: agent.into(),
+            mode: mode.into(),
+            model: model.into(),
+            instructions: None,
+            tools: vec![],
+            limits: Limits::default(),
+            request_context: Map::new(),
+            options: Map::new(),
+            host: Map::new(),
+        }
+    }
+}
+
+/// How much a run may use, counted from the last message of a person (`R8`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Model calls, retries not counted.
+    pub steps: u32,
+    /// Tokens, input and output.
+    pub tokens: Option<u64>,
+    /// Milliseconds of work; time spent waiting for a person is not counted.
+    pub millis: Option<u64>,
+    /// Tries of one model call before its error ends the run.
+    pub attempts: u32,
+}
+
+impl Default for Limits {
+    /// 1000 steps (SPEC T-1), three tries, nothing else.
+    fn default() -> Self {
+        Self { steps: 1000, tokens: None, millis: None, attempts: 3 }
+    }
+}
+
+/// What is used up since the last message of a person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Budget {
+    /// Steps.
+    pub steps: u32,
+    /// Tokens.
+    pub tokens: u64,
+    /// Milliseconds of work.
+    pub millis: u64,
+}

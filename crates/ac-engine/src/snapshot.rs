@@ -1,0 +1,174 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ac_core::{
+    ErrorInfo, FinishReason, Message, MessageId, ModeId, PendingId, RunId, ThreadId, Timestamp, ToolCallId, permission::GrantTarget,
+    tool::ChildRun,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{Budget, Profile, Resolution, Slot};
+
+/// A run between two inputs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RunSnapshot {
+    /// Its id.
+    pub run: RunId,
+    /// The thread it works on.
+    pub thread: ThreadId,
+    /// The run and the call that it serves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<(RunId, ToolCallId)>,
+    /// The fence: raised by [`Input::Recover`](crate::Input::Recover) alone (`R2`).
+    pub epoch: u64,
+    /// The open step, from 0.
+    pub step: u32,
+    /// Model calls so far, retries counted; names the current one.
+    pub attempt: u32,
+    /// Failed model calls of the open step.
+    #[serde(default)]
+    pub failures: u32,
+    /// How far it is.
+    pub phase: Phase,
+    /// What is used up since the last message of a person.
+    #[serde(default)]
+    pub budget: Budget,
+    /// Since when it works; `None` while it waits for a person. For the time budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_since: Option<Timestamp>,
+    /// Messages that the next commit which starts a step, or ends the run, puts into the history (`R8`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queued: Vec<Arc<Message>>,
+    /// How it works.
+    pub profile: Arc<Profile>,
+    /// An abort was asked for and is not through yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel: Option<Cancel>,
+    /// The message of the open step, as it was last put.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Arc<Message>>,
+    /// Ids of the calls of earlier steps of this run that had to be told apart are never reused; this counts them.
+    #[serde(default)]
+    pub calls: u64,
+    /// How each wait ended (`R6`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub answers: BTreeMap<PendingId, Resolution>,
+    /// What has to happen outside, in order (`R1b`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outbox: Vec<Outbox>,
+    /// The number of the next outbox item.
+    pub next_outbox: u64,
+    /// Why the model stopped last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish: Option<FinishReason>,
+}
+
+/// How far a run is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Phase {
+    /// The next `Dispatch` asks the model.
+    Ready,
+    /// The model is asked.
+    Sampling,
+    /// The model answered; its calls are worked on.
+    Tools {
+        /// One for each call, in order.
+        slots: Vec<Slot>,
+    },
+    /// Decided how it ends. Closed once the outbox is empty.
+    Finished {
+        /// How.
+        outcome: Outcome,
+        /// When.
+        at: Timestamp,
+    },
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Outcome {
+    /// The model was done.
+    Complete,
+    /// A person stopped it.
+    Aborted,
+    /// It failed, or used up its budget (`run.step_limit`, `run.token_limit`, `run.time_limit`).
+    Error {
+        /// Why.
+        error: ErrorInfo,
+    },
+}
+
+/// An abort that is not through yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cancel {
+    /// Go on with what is queued, if a person wrote some of it.
+    pub go_on: bool,
+}
+
+/// Something that has to happen outside the run, once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outbox {
+    /// Counts per run, from 1.
+    pub n: u64,
+    /// What.
+    pub action: OutboxAction,
+}
+
+/// What has to happen outside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum OutboxAction {
+    /// The session moves to a mode, unless a person changed it after the decision.
+    SetMode {
+        /// The target.
+        mode: ModeId,
+        /// The mode of the run when the plan was decided.
+        from: ModeId,
+        /// When the plan was decided.
+        at: Timestamp,
+    },
+    /// The session remembers a yes.
+    Grant {
+        /// For what.
+        target: GrantTarget,
+        /// Which call it was said about.
+        call: ToolCallId,
+        /// When.
+        at: Timestamp,
+    },
+    /// The follow-up that became this run leaves the queue.
+    RemoveQueued {
+        /// Its id.
+        id: MessageId,
+    },
+    /// A child run starts.
+    StartChild {
+        /// Its id.
+        run: RunId,
+        /// The call that it serves.
+        call: ToolCallId,
+        /// What it is told.
+        child: ChildRun,
+    },
+    /// A child run is aborted.
+    AbortChild {
+        /// Its id.
+        run: RunId,
+    },
+}
+
+/// What a run waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Posture {
+    /// Nothing: an owner can move it.
+    Moving,
+    /// An approval, and nothing moves.
+    Approval,
+    /// Only answers, and nothing moves.
+    Parked,
+    /// Nothing any more.
+    Finished,
+}

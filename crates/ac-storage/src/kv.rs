@@ -1,0 +1,86 @@
+//! Level 1: three methods that make a complete backend.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::StorageError;
+
+/// A key-value store with conditional batches.
+#[async_trait]
+pub trait Kv: Send + Sync + 'static {
+    /// What is stored under `key`.
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::StorageErrorKind::Unavailable), [`Corrupt`](crate::StorageErrorKind::Corrupt).
+    async fn get(&self, key: &[u8]) -> Result<Option<Versioned>, StorageError>;
+
+    /// The entries that a [`Scan`] names, in its order. An entry that is in the store during the whole scan is in the answer.
+    ///
+    /// # Errors
+    /// As [`Kv::get`].
+    async fn scan(&self, scan: Scan) -> Result<Vec<(Vec<u8>, Versioned)>, StorageError>;
+
+    /// Does all writes of the batch, or none. Durable when it returns. No key stands twice in a batch.
+    ///
+    /// # Errors
+    /// [`Conflict`](crate::StorageErrorKind::Conflict) when an expectation does not hold: nothing was written.
+    /// [`Unknown`](crate::StorageErrorKind::Unknown) when it cannot be told whether the batch was written.
+    /// [`Full`](crate::StorageErrorKind::Full), [`Unavailable`](crate::StorageErrorKind::Unavailable): nothing was written.
+    async fn write(&self, batch: Vec<Write>) -> Result<(), StorageError>;
+}
+
+/// A value and how often it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Versioned {
+    /// 1 for the first write after the key was absent, one more for each write after that.
+    pub version: u64,
+    /// The value.
+    pub value: Arc<[u8]>,
+}
+
+/// Which entries to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scan {
+    /// Keys that start with this.
+    pub prefix: Vec<u8>,
+    /// Only keys beyond this one, in the direction of the scan.
+    pub after: Option<Vec<u8>>,
+    /// At most so many; 0 means none.
+    pub limit: usize,
+    /// From the greatest key to the least.
+    pub reverse: bool,
+}
+
+/// One conditional write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// Where.
+    pub key: Vec<u8>,
+    /// What must hold.
+    pub expect: Expect,
+    /// The new value; `None` deletes.
+    pub value: Option<Vec<u8>>,
+}
+
+/// What must hold for a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Anything.
+    Any,
+    /// The key is absent.
+    Absent,
+    /// The key has this version.
+    Version(u64),
+}
+
+impl Expect {
+    /// Whether it holds for a key that now has `version`, `None` being absent.
+    pub fn holds(self, version: Option<u64>) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Absent => version.is_none(),
+            Self::Version(expected) => version == Some(expected),
+        }
+    }
+}
