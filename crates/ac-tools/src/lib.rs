@@ -1,2 +1,8 @@
-//! Tools for agent-controller: questions, plans, tasks and the workspace.
+//! Tools for `agent-controller`, and named sets of them.
+//!
+//! What it must not know: sessions, providers.
 #![deny(missing_docs)]
+
+mod set;
+
+pub use set::{DuplicateTool, ToolSet};

@@ -1,0 +1,82 @@
+//! A set of tools by exposed name.
+
+use std::{collections::HashMap, sync::Arc};
+
+use ac_core::{Tool, ToolDefinition};
+
+/// Tools by exposed name, in the order in which they were added. Definitions are asked once, when a tool is added.
+#[derive(Clone, Default)]
+pub struct ToolSet {
+    tools: Vec<(ToolDefinition, Arc<dyn Tool>)>,
+    index: HashMap<String, usize>,
+}
+
+/// Two tools of one name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("two tools are called `{name}`; give one of them another name")]
+pub struct DuplicateTool {
+    /// The name.
+    pub name: String,
+}
+
+impl ToolSet {
+    /// No tools.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool.
+    ///
+    /// # Errors
+    /// When the name is taken.
+    pub fn add(&mut self, tool: Arc<dyn Tool>) -> Result<(), DuplicateTool> {
+        let definition = tool.definition();
+        let at = self.tools.len();
+        if self.index.contains_key(&definition.name) {
+            return Err(DuplicateTool { name: definition.name });
+        }
+        self.index.insert(definition.name.clone(), at);
+        self.tools.push((definition, tool));
+        Ok(())
+    }
+
+    /// Adds several tools.
+    ///
+    /// # Errors
+    /// When a name is taken; the tools before it were added.
+    pub fn extend(&mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<(), DuplicateTool> {
+        tools.into_iter().try_for_each(|tool| self.add(tool))
+    }
+
+    /// The tool of this name.
+    pub fn get(&self, name: &str) -> Option<(&ToolDefinition, &Arc<dyn Tool>)> {
+        let (definition, tool) = self.tools.get(*self.index.get(name)?)?;
+        Some((definition, tool))
+    }
+
+    /// All definitions, in order.
+    pub fn definitions(&self) -> impl Iterator<Item = &ToolDefinition> {
+        self.tools.iter().map(|(definition, _)| definition)
+    }
+
+    /// All tools, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&ToolDefinition, &Arc<dyn Tool>)> {
+        self.tools.iter().map(|(definition, tool)| (definition, tool))
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+}
+
+impl std::fmt::Debug for ToolSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.definitions().map(|definition| &definition.name)).finish()
+    }
+}
