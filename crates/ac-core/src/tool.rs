@@ -10,7 +10,7 @@ mod output;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-pub use context::{Capabilities, NoProgress, ProgressSink, ToolContext, ToolContextParts, ToolProgress};
+pub use context::{Capabilities, NoProgress, NoSuspension, ProgressSink, ToolContext, ToolContextParts, ToolProgress};
 pub use error::{ToolError, ToolErrorKind};
 pub use output::{FileChange, ToolOutput};
 use serde::{Deserialize, Serialize};

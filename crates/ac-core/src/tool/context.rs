@@ -56,6 +56,12 @@ impl ToolContext {
         })
     }
 
+    /// Whether a call may suspend here. Where nobody keeps the wait (a tool called outside of a run) the host lends [`NoSuspension`] and a
+    /// person-facing tool answers with readable text instead (SPEC B-5, B-13).
+    pub fn can_suspend(&self) -> bool {
+        self.capabilities.get::<NoSuspension>().is_none()
+    }
+
     /// Reports progress. Never waits.
     pub fn report(&self, progress: ToolProgress) {
         self.progress.report(&self.call, progress);
@@ -111,6 +117,10 @@ impl fmt::Debug for dyn ProgressSink {
         f.write_str("ProgressSink")
     }
 }
+
+/// Lent by a host that calls a tool outside of a run, where no suspension can be stored or answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoSuspension;
 
 /// What a host lends its tools, by type. A lent thing may be a trait object.
 #[derive(Clone, Default)]
