@@ -87,10 +87,11 @@ pub trait MessageStore: Send + Sync + 'static {
     /// [`NotFound`](crate::StorageErrorKind::NotFound), [`Deleted`](crate::StorageErrorKind::Deleted).
     async fn put(&self, thread: &ThreadId, message: &Message, expect: u64) -> Result<(), StorageError>;
 
-    /// Some messages, in the order of their positions (or the reverse).
+    /// Some messages, in the order of their positions (or the reverse). [`Page::next`] is the position of the last one, as a number for
+    /// [`MessageCursor::Position`]. A thread that is not there has none.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// [`NotFound`](crate::StorageErrorKind::NotFound) when the cursor names a message that the thread does not have.
     async fn page(&self, thread: &ThreadId, query: &MessageQuery) -> Result<Page<StoredMessage>, StorageError>;
 
     /// One message.
@@ -102,7 +103,9 @@ pub trait MessageStore: Send + Sync + 'static {
     /// Copies messages, oldest first, up to and without `until`, into a thread that has none. Ids are kept: they are unique per thread.
     ///
     /// # Errors
-    /// [`Exists`](crate::StorageErrorKind::Exists) when the target has messages.
+    /// [`Exists`](crate::StorageErrorKind::Exists) when the target has messages, [`NotFound`](crate::StorageErrorKind::NotFound) without one
+    /// of the threads or `until`, [`Deleted`](crate::StorageErrorKind::Deleted), [`Conflict`](crate::StorageErrorKind::Conflict) when
+    /// somebody wrote to the target meanwhile. Nothing is to be seen of the copy then.
     async fn copy(&self, from: &ThreadId, to: &ThreadId, until: Option<&MessageId>) -> Result<u64, StorageError>;
 }
 
@@ -125,7 +128,7 @@ pub struct Commit<'a> {
     /// The new record.
     pub record: &'a RunRecord,
     /// Messages, in order. A message with a new id gets the next position. One with a known id is replaced where it stands if a model
-    /// wrote it; a person's message is insert-only.
+    /// wrote it; any other message is insert-only.
     pub put: &'a [Arc<Message>],
     /// Added to the thread's usage.
     pub usage: Option<&'a Usage>,
@@ -156,11 +159,12 @@ pub trait RunStore: Send + Sync + 'static {
 
     /// Writes record, head and messages as one (`R1`). The head follows from the stages: a start needs a head without active run and sets
     /// it; a step of an open or finished run needs to be the active run; reaching [`Closed`](crate::RunStage::Closed) clears it; a step of
-    /// a run that was closed before leaves it alone.
+    /// a run that was closed before leaves it alone, so it can put no messages and add no usage, and it stays closed.
     ///
     /// # Errors
     /// [`NotFound`](crate::StorageErrorKind::NotFound) without the thread, [`Deleted`](crate::StorageErrorKind::Deleted) when it was
-    /// deleted, [`Exists`](crate::StorageErrorKind::Exists) when a person's message of that id is stored already with other words,
+    /// deleted, [`Exists`](crate::StorageErrorKind::Exists) when a message of that id that no model wrote is stored with other words,
+    /// [`Conflict`](crate::StorageErrorKind::Conflict) when a closed run wants what it cannot (trying again does not help),
     /// [`Full`](crate::StorageErrorKind::Full), [`Unavailable`](crate::StorageErrorKind::Unavailable). Nothing was written then.
     async fn commit(&self, commit: Commit<'_>) -> Result<CommitOutcome, StorageError>;
 
@@ -189,6 +193,7 @@ pub trait RunStore: Send + Sync + 'static {
     async fn lease(&self, run: &RunId) -> Result<Option<Lease>, StorageError>;
 
     /// Takes or renews the lease if nobody else holds one that is valid at `now` and of this or a newer epoch. Returns whether it did.
+    /// The same owner's own lease of a newer epoch is not pushed aside while it is valid.
     ///
     /// # Errors
     /// When the store does not answer; then the lease is not held.
@@ -252,6 +257,7 @@ pub trait StateStore: Send + Sync + 'static {
     /// Writes a value, if it still has version `expect` (`None`: it does not exist). Returns the new version.
     ///
     /// # Errors
-    /// [`Conflict`](crate::StorageErrorKind::Conflict), [`Deleted`](crate::StorageErrorKind::Deleted).
+    /// [`Conflict`](crate::StorageErrorKind::Conflict), [`Deleted`](crate::StorageErrorKind::Deleted),
+    /// [`NotFound`](crate::StorageErrorKind::NotFound) without the thread: state that no deletion would reach is not kept.
     async fn put(&self, thread: &ThreadId, name: &str, expect: Option<u64>, value: &Value) -> Result<u64, StorageError>;
 }

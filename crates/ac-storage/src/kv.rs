@@ -84,3 +84,19 @@ impl Expect {
         }
     }
 }
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<K: Kv + ?Sized> Kv for Arc<K> {
+    async fn get(&self, key: &[u8]) -> Result<Option<Versioned>, StorageError> {
+        (**self).get(key).await
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<Vec<(Vec<u8>, Versioned)>, StorageError> {
+        (**self).scan(scan).await
+    }
+
+    async fn write(&self, batch: Vec<Write>) -> Result<(), StorageError> {
+        (**self).write(batch).await
+    }
+}

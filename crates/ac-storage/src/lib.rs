@@ -9,12 +9,18 @@
 
 pub mod domain;
 mod error;
+mod keys;
 pub mod kv;
+mod kv_storage;
+pub mod memory;
 pub mod record;
+mod row;
 
 pub use domain::{Commit, CommitOutcome, MessageStore, RunStore, SessionStore, StateStore, Storage, ThreadStore};
 pub use error::{StorageError, StorageErrorKind};
 pub use kv::{Expect, Kv, Scan, Versioned, Write};
+pub use kv_storage::KvStorage;
+pub use memory::{MemoryKv, MemoryStorage};
 pub use record::{
     CommitMark, Lease, Page, RunHeader, RunParent, RunPosture, RunRecord, RunStage, SessionId, Stored, ThreadHead, ThreadRecord,
 };

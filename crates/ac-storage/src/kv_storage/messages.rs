@@ -1,0 +1,171 @@
+use std::sync::Arc;
+
+use ac_core::{Message, MessageId, ThreadId};
+use async_trait::async_trait;
+
+use super::{CHUNK, KvStorage};
+use crate::{
+    Expect, Kv, MessageStore, Page, Scan, StorageError, StorageErrorKind, Write,
+    domain::MessageQuery,
+    keys,
+    record::{MessageCursor, StoredMessage},
+    row::{self, Position},
+};
+
+#[async_trait]
+impl<K: Kv> MessageStore for KvStorage<K> {
+    async fn put(&self, thread: &ThreadId, message: &Message, expect: u64) -> Result<(), StorageError> {
+        let head = self.live_head(thread).await?;
+        if let Some(stored) = self.known_message(thread, &message.id, head.value.head.next_position).await? {
+            return if *stored.message == *message { Ok(()) } else { Err(self.other_words()) };
+        }
+        if head.value.head.active_run.is_some() {
+            return Err(self.conflict("a run holds the thread; give the message to the run"));
+        }
+        let stale = || self.conflict("the thread was written to by somebody else");
+        if head.version != expect {
+            return Err(stale());
+        }
+        let mut new = head.value.clone();
+        let position = new.head.next_position;
+        new.head.next_position += 1;
+        new.head.updated_at = new.head.updated_at.max(message.at);
+        let mut batch = self.put_head(thread, &head, &new)?;
+        batch.extend(self.insert(thread, message, position)?);
+        match self.kv.write(batch).await {
+            Err(error) if error.kind() == StorageErrorKind::Conflict => Err(stale()),
+            done => done,
+        }
+    }
+
+    async fn page(&self, thread: &ThreadId, query: &MessageQuery) -> Result<Page<StoredMessage>, StorageError> {
+        let nothing = Page { items: Vec::new(), next: None };
+        let Some(head) = self.read_head(thread).await?.filter(|head| !head.value.head.deleted) else { return Ok(nothing) };
+        let end = head.value.head.next_position;
+        let after = match &query.after {
+            None => query.newest_first.then_some(end),
+            Some(MessageCursor::Position(position)) => Some(*position),
+            Some(MessageCursor::Message(id)) => match self.known_message(thread, id, end).await? {
+                Some(stored) => Some(stored.position),
+                None => return Err(StorageError::new(StorageErrorKind::NotFound, "the thread has no message of the cursor's id")),
+            },
+        };
+        let mut after = after.map(|position| if query.newest_first { position.min(end) } else { position });
+        let mut items: Vec<StoredMessage> = Vec::new();
+        loop {
+            let limit = if query.limit == 0 { CHUNK } else { (query.limit - items.len()).min(CHUNK) };
+            let scan = Scan {
+                prefix: keys::messages(thread),
+                after: after.map(|position| keys::message(thread, position)),
+                limit,
+                reverse: query.newest_first,
+            };
+            let rows = self.kv.scan(scan).await?;
+            let mut more = rows.len() == limit;
+            for (key, stored) in rows {
+                let position = keys::read_position(&key).ok_or_else(|| row::corrupt_key(&self.name, "message"))?;
+                after = Some(position);
+                // Rows beyond the head are no messages yet: a copy is under way, or a process died over one.
+                if position >= end {
+                    more = false;
+                    break;
+                }
+                items.push(StoredMessage { position, message: Arc::new(self.decode(&stored)?) });
+            }
+            if !more {
+                return Ok(Page { items, next: None });
+            }
+            if query.limit > 0 && items.len() == query.limit {
+                let next = items.last().map(|last| last.position).filter(|last| {
+                    // Positions have no gaps, so the last one is known without another look.
+                    if query.newest_first { *last > 0 } else { last + 1 < end }
+                });
+                return Ok(Page { items, next: next.map(|position| position.to_string()) });
+            }
+        }
+    }
+
+    async fn get(&self, thread: &ThreadId, id: &MessageId) -> Result<Option<StoredMessage>, StorageError> {
+        match self.read_head(thread).await? {
+            Some(head) if !head.value.head.deleted => self.known_message(thread, id, head.value.head.next_position).await,
+            _ => Ok(None),
+        }
+    }
+
+    async fn copy(&self, from: &ThreadId, to: &ThreadId, until: Option<&MessageId>) -> Result<u64, StorageError> {
+        let source = self.live_head(from).await?.value.head;
+        let end = match until {
+            None => source.next_position,
+            Some(id) => match self.known_message(from, id, source.next_position).await? {
+                Some(stored) => stored.position,
+                None => return Err(StorageError::new(StorageErrorKind::NotFound, "the thread has no message of that id to copy up to")),
+            },
+        };
+        let mut head = self.live_head(to).await?;
+        if head.value.head.next_position > 0 {
+            return Err(StorageError::new(StorageErrorKind::Exists, "the thread to copy to has messages already; copy to a new one"));
+        }
+        if head.value.head.active_run.is_some() {
+            return Err(self.conflict("a run holds the thread to copy to"));
+        }
+        // Each batch rewrites the target's head, so that nobody else writes meanwhile; only the last one makes the copies visible.
+        let mut copied = 0;
+        while copied < end {
+            let after = copied.checked_sub(1).map(|position| keys::message(from, position));
+            let limit = CHUNK.min(usize::try_from(end - copied).unwrap_or(CHUNK));
+            let rows = self.kv.scan(Scan { prefix: keys::messages(from), after, limit, reverse: false }).await?;
+            if rows.is_empty() {
+                return Err(self.deleted());
+            }
+            let mut batch = Vec::with_capacity(rows.len() * 2 + 3);
+            for (key, stored) in rows {
+                if keys::read_position(&key) != Some(copied) {
+                    return Err(self.deleted());
+                }
+                batch.extend(self.insert(to, &self.decode(&stored)?, copied)?);
+                copied += 1;
+            }
+            let mut new = head.value.clone();
+            if copied >= end {
+                new.head.next_position = copied;
+            }
+            batch.extend(self.put_head(to, &head, &new)?);
+            match self.kv.write(batch).await {
+                Err(error) if error.kind() == StorageErrorKind::Conflict => {
+                    return Err(self.conflict("the thread to copy to was written to by somebody else"));
+                }
+                done => done?,
+            }
+            head.version += 1;
+        }
+        Ok(copied)
+    }
+}
+
+impl<K: Kv> KvStorage<K> {
+    /// The message of this id, if it stands before `end`, the head's next position. Index entries of a copy that was never finished do
+    /// not count.
+    pub(super) async fn known_message(&self, thread: &ThreadId, id: &MessageId, end: u64) -> Result<Option<StoredMessage>, StorageError> {
+        let Some(index) = self.read::<Position>(&keys::position(thread, id)).await? else { return Ok(None) };
+        let position = index.value.position;
+        if position >= end {
+            return Ok(None);
+        }
+        match self.read::<Message>(&keys::message(thread, position)).await? {
+            Some(stored) if stored.value.id == *id => Ok(Some(StoredMessage { position, message: Arc::new(stored.value) })),
+            _ => Ok(None),
+        }
+    }
+
+    /// The writes of a new message. They expect nothing: the head, which is always in the same batch, guards the position.
+    pub(super) fn insert(&self, thread: &ThreadId, message: &Message, position: u64) -> Result<[Write; 2], StorageError> {
+        Ok([
+            self.put::<Message>(keys::message(thread, position), Expect::Any, message)?,
+            self.put::<Position>(keys::position(thread, &message.id), Expect::Any, &Position { position })?,
+        ])
+    }
+
+    pub(super) fn other_words(&self) -> StorageError {
+        StorageError::new(StorageErrorKind::Exists, "a message of this id is stored already with other words; messages are not rewritten")
+    }
+}
