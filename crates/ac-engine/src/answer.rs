@@ -37,8 +37,10 @@ pub enum Answer {
 pub enum Resolution {
     /// A person answered.
     Answered(Answer),
-    /// The run was aborted.
+    /// The run was aborted, or the call was cancelled.
     Closed,
+    /// The same, while the call was in doubt.
+    ClosedInDoubt,
     /// A person wrote instead (`R7`).
     Interrupted,
 }

@@ -63,7 +63,7 @@ pub enum Moment {
         /// The last there will be.
         of: u32,
     },
-    /// No part of the message changes any more.
+    /// No part of the message changes any more. Also said of a message of which nothing was shown.
     MessageDone(MessageId),
     /// A complete call was seen.
     CallSeen(ToolCallId),

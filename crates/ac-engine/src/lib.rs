@@ -12,9 +12,13 @@
 mod answer;
 mod effect;
 mod input;
+mod pending;
 mod profile;
 mod slot;
 mod snapshot;
+mod step;
+pub mod transitions;
+mod wording;
 
 pub use answer::{Answer, PlanReply, Refusal, Resolution};
 pub use effect::{Effect, Moment};

@@ -27,6 +27,9 @@ pub struct Slot {
     /// How often it waited for a person; the `n` of its latest [`PendingId`].
     #[serde(default)]
     pub waits: u32,
+    /// A person stopped this call, and not the run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancelled: bool,
     /// How far it is.
     pub status: SlotStatus,
 }

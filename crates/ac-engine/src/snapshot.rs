@@ -5,7 +5,7 @@ use ac_core::{
     ErrorInfo, FinishReason, Message, MessageId, ModeId, PendingId, RunId, ThreadId, Timestamp, ToolCallId, permission::GrantTarget,
     tool::ChildRun,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use crate::{Budget, Profile, Resolution, Slot};
 
@@ -13,6 +13,9 @@ use crate::{Budget, Profile, Resolution, Slot};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunSnapshot {
+    /// The version of this form, [`RunSnapshot::SCHEMA`]. A snapshot of a newer version does not load; an older one loads for ever.
+    #[serde(default = "first_schema", deserialize_with = "known_schema")]
+    pub schema: u32,
     /// Its id.
     pub run: RunId,
     /// The thread it works on.
@@ -40,6 +43,9 @@ pub struct RunSnapshot {
     /// Messages that the next commit which starts a step, or ends the run, puts into the history (`R8`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queued: Vec<Arc<Message>>,
+    /// How many of `queued`, from the front, the run was started with: an abort does not go on with them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub prompt: usize,
     /// How it works.
     pub profile: Arc<Profile>,
     /// An abort was asked for and is not through yet.
@@ -48,7 +54,7 @@ pub struct RunSnapshot {
     /// The message of the open step, as it was last put.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Arc<Message>>,
-    /// Ids of the calls of earlier steps of this run that had to be told apart are never reused; this counts them.
+    /// Calls of the model so far: each answer adds its own. For ids that are never used again in this run.
     #[serde(default)]
     pub calls: u64,
     /// How each wait ended (`R6`).
@@ -62,6 +68,26 @@ pub struct RunSnapshot {
     /// Why the model stopped last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<FinishReason>,
+}
+
+const fn first_schema() -> u32 {
+    1
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
+}
+
+/// A newer form may say things that this version would drop without a word, so it is refused.
+fn known_schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let schema = u32::deserialize(deserializer)?;
+    if schema > RunSnapshot::SCHEMA {
+        let newest = RunSnapshot::SCHEMA;
+        return Err(D::Error::custom(format!(
+            "the run was written in form {schema} and this version reads up to {newest}: continue it with the newer version"
+        )));
+    }
+    Ok(schema)
 }
 
 /// How far a run is.

@@ -1,0 +1,51 @@
+use std::sync::Arc;
+
+use ac_core::{Message, MessageId};
+
+use super::{Settled, Turn, denied};
+use crate::{Moment, Phase, Refusal, Resolution, RunSnapshot, SlotStatus, wording};
+
+impl RunSnapshot {
+    pub(super) fn message_came(&mut self, turn: &mut Turn, message: Message, decline: bool) -> Result<(), Refusal> {
+        if self.is_finished() {
+            return Err(Refusal::Finished);
+        }
+        if self.queued.iter().any(|queued| queued.id == message.id) {
+            return Ok(());
+        }
+        self.queued.push(Arc::new(message));
+        turn.tell(Moment::QueueChanged);
+        if decline {
+            self.decline_open(turn);
+        }
+        Ok(())
+    }
+
+    /// A person wrote instead of deciding: exactly the approvals that are open now are declined. Questions, plans and doubts stay (`R7`).
+    fn decline_open(&mut self, turn: &mut Turn) {
+        let mut declined = vec![];
+        for (slot, open) in self.slots().iter().enumerate() {
+            if matches!(open.status, SlotStatus::AwaitingApproval { .. }) {
+                let wait = Some((self.pending_id(open), Some(wording::INTERRUPTED_BY_MESSAGE.to_owned())));
+                declined.push(Settled { slot, state: denied(wording::INTERRUPTED_BY_MESSAGE), wait });
+            }
+        }
+        for (pending, _) in declined.iter().filter_map(|settled| settled.wait.as_ref()) {
+            self.answers.insert(pending.clone(), Resolution::Interrupted);
+        }
+        self.settle(turn, declined);
+    }
+
+    /// Takes a message back that the model has not seen.
+    ///
+    /// Refused while the next model call is about to take it: the step before ended, or did not end, because of what was queued then.
+    pub(super) fn withdraw(&mut self, turn: &mut Turn, message: &MessageId) -> Result<(), Refusal> {
+        if self.phase == Phase::Ready && self.failures == 0 {
+            return Err(Refusal::NotPending);
+        }
+        let at = self.queued.iter().position(|queued| queued.id == *message).ok_or(Refusal::NotPending)?;
+        self.queued.remove(at);
+        turn.tell(Moment::QueueChanged);
+        Ok(())
+    }
+}

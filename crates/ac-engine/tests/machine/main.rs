@@ -1,0 +1,7 @@
+//! The machine, input by input.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod calls;
+mod samples;
+mod support;
+mod table;
