@@ -8,6 +8,8 @@ mod set;
 mod submit_plan;
 #[cfg(test)]
 mod testing;
+#[cfg(feature = "workspace")]
+pub mod workspace;
 
 pub use ask_user::AskUser;
 pub use set::{DuplicateTool, ToolSet};

@@ -1,2 +1,27 @@
 //! The confined world of an agent: files below one folder, commands that end when they are told to.
+//!
+//! A [`Workspace`] joins a [`Filesystem`] and a [`Sandbox`]. [`LocalFilesystem`] holds against the kernel, not against strings: every path
+//! is resolved relative to an open folder, so links, swapped links and `..` stay inside. [`LocalSandbox`] runs commands in a process
+//! group of their own, streams and caps what they print and leaves nothing behind.
+//!
+//! What it must not know: models, sessions, storage.
 #![deny(missing_docs)]
+
+pub mod diff;
+mod error;
+mod fs;
+mod local_fs;
+mod local_sandbox;
+mod sandbox;
+mod search;
+mod walk;
+mod workspace;
+
+pub use error::{WorkspaceError, WorkspaceErrorKind};
+pub use fs::{DirEntry, Expect, FileContent, FileKind, FileStat, FileVersion, Filesystem};
+pub use local_fs::{LocalFilesystem, LocalFilesystemOptions};
+pub use local_sandbox::{LocalSandbox, LocalSandboxOptions};
+pub use sandbox::{CommandOutput, CommandRequest, CommandResult, Exit, NoSink, OutputSink, OutputStream, Sandbox};
+pub use search::{SearchHit, SearchQuery, SearchResult};
+pub use walk::{WalkEntry, WalkQuery, WalkResult};
+pub use workspace::Workspace;

@@ -1,0 +1,111 @@
+//! Tools over a [`Workspace`]: look, search, change, run.
+
+mod edit;
+mod execute;
+mod find;
+mod options;
+mod search;
+mod view;
+mod write;
+
+use std::{path::Path, sync::Arc};
+
+use ac_core::{Tool, ToolContext, ToolError, ToolErrorKind, tool::ToolList};
+use ac_workspace::{FileContent, Workspace, WorkspaceError, WorkspaceErrorKind};
+pub use options::{ToolSwitch, WorkspaceTool, WorkspaceToolOptions};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The tools of a workspace, in a fixed order. A workspace that may only be read has no changing tools, one without a sandbox no
+/// `execute_command`.
+pub fn tools(workspace: Arc<Workspace>, options: WorkspaceToolOptions) -> ToolList {
+    let shared = Arc::new(Shared { workspace, options });
+    let read_only = shared.workspace.filesystem().read_only();
+    let runs = shared.workspace.sandbox().is_some();
+    let mut tools: ToolList = Vec::new();
+    for kind in WorkspaceTool::ALL {
+        let there = match kind {
+            WorkspaceTool::WriteFile | WorkspaceTool::StringReplace => !read_only,
+            WorkspaceTool::ExecuteCommand => runs,
+            _ => true,
+        };
+        if there && shared.options.of(kind).enabled {
+            tools.push(kind.build(&shared));
+        }
+    }
+    tools
+}
+
+impl WorkspaceTool {
+    fn build(self, shared: &Arc<Shared>) -> Arc<dyn Tool> {
+        let shared = Arc::clone(shared);
+        match self {
+            Self::View => Arc::new(view::View(shared)),
+            Self::FindFiles => Arc::new(find::FindFiles(shared)),
+            Self::SearchContent => Arc::new(search::SearchContent(shared)),
+            Self::WriteFile => Arc::new(write::WriteFile(shared)),
+            Self::StringReplace => Arc::new(edit::StringReplace(shared)),
+            Self::ExecuteCommand => Arc::new(execute::ExecuteCommand(shared)),
+        }
+    }
+}
+
+/// What all tools of one workspace share.
+#[derive(Debug)]
+struct Shared {
+    workspace: Arc<Workspace>,
+    options: WorkspaceToolOptions,
+}
+
+impl Shared {
+    /// The workspace of this call: the one that the host lends the session, else the one that the tools were made with.
+    fn workspace(&self, cx: &ToolContext) -> Arc<Workspace> {
+        cx.capabilities.get::<Workspace>().unwrap_or_else(|| Arc::clone(&self.workspace))
+    }
+
+    /// Refuses a change outside of the paths that the host allows. Judged is where the path really leads.
+    async fn may_change(&self, workspace: &Workspace, path: &Path) -> Result<(), ToolError> {
+        let Some(filter) = self.options.write_filter()? else { return Ok(()) };
+        let real = workspace.filesystem().resolve(path).await.map_err(tool_error)?;
+        if filter.is_match(&real) {
+            return Ok(());
+        }
+        Err(ToolError::new(
+            ToolErrorKind::Denied,
+            format!("`{}` may not be changed here; allowed are {}", path.display(), self.options.write_only.join(", ")),
+        ))
+    }
+}
+
+fn arguments<T: DeserializeOwned>(tool: &str, args: Value) -> Result<T, ToolError> {
+    serde_json::from_value(args).map_err(|error| ToolError::args(format!("{tool}: {error}")).with_source(error))
+}
+
+fn tool_error(error: WorkspaceError) -> ToolError {
+    use WorkspaceErrorKind as Kind;
+    let kind = match error.kind() {
+        Kind::Escape | Kind::ReadOnly | Kind::Denied | Kind::Isolation => ToolErrorKind::Denied,
+        Kind::Invalid => ToolErrorKind::Args,
+        Kind::Cancelled => ToolErrorKind::Cancelled,
+        _ => ToolErrorKind::Failed,
+    };
+    ToolError::new(kind, error.to_string()).with_source(error)
+}
+
+/// The content as text.
+fn text_of(path: &Path, content: FileContent) -> Result<String, ToolError> {
+    if content.bytes.contains(&0) {
+        return Err(ToolError::failed(format!("`{}` is a binary file of {} bytes", path.display(), content.bytes.len())));
+    }
+    String::from_utf8(content.bytes)
+        .map_err(|_| ToolError::failed(format!("`{}` is not valid UTF-8; it was left as it is", path.display())))
+}
+
+/// At most `max` bytes, never half a character.
+fn clip(text: &str, max: usize) -> &str {
+    let end = (0..=max.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    text.get(..end).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests;

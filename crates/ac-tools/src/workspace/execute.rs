@@ -1,0 +1,95 @@
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use ac_core::{Tool, ToolContext, ToolDefinition, ToolError, ToolOutcome, ToolOutput, tool::ToolProgress};
+use ac_workspace::{CommandRequest, CommandResult, Exit, OutputSink, OutputStream};
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Shared, WorkspaceTool, arguments, tool_error};
+
+/// Runs a command.
+pub(super) struct ExecuteCommand(pub(super) Arc<Shared>);
+
+#[derive(Deserialize)]
+struct Args {
+    command: String,
+    #[serde(default)]
+    timeout: Option<f64>,
+    #[serde(default)]
+    cwd: Option<PathBuf>,
+}
+
+#[async_trait]
+impl Tool for ExecuteCommand {
+    fn definition(&self) -> ToolDefinition {
+        self.0.options.definition(
+            WorkspaceTool::ExecuteCommand,
+            "Run a shell command in the workspace and return what it prints and its exit code. It gets no input, so use flags that do not ask. \
+             Long output is cut in the middle.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "command": { "type": "string", "minLength": 1, "description": "Given to `sh -c`." },
+                    "timeout": { "type": "number", "exclusiveMinimum": 0, "description": "Seconds after which it is ended; 120 when left out." },
+                    "cwd": { "type": "string", "description": "Folder to run it in, relative to the workspace folder." }
+                },
+                "required": ["command"],
+                "additionalProperties": false
+            }),
+        )
+    }
+
+    async fn call(&self, args: Value, cx: &ToolContext) -> Result<ToolOutcome, ToolError> {
+        let args: Args = arguments(&cx.tool, args)?;
+        if args.command.trim().is_empty() || args.command.contains('\0') {
+            return Err(ToolError::args("the command is empty or holds a NUL byte"));
+        }
+        let mut request = CommandRequest::new(args.command);
+        request.cwd = args.cwd.unwrap_or(request.cwd);
+        request.timeout = match args.timeout.map(Duration::try_from_secs_f64) {
+            None => None,
+            Some(Ok(timeout)) => Some(timeout),
+            Some(Err(error)) => return Err(ToolError::args("timeout must be a number of seconds").with_source(error)),
+        };
+        let workspace = self.0.workspace(cx);
+        let sandbox = workspace.commands().map_err(tool_error)?;
+        let result = sandbox.run(request, Arc::new(Progress(cx.clone())), cx.cancel.clone()).await;
+        let code = result.as_ref().map_or(-1, |result| result.exit.code());
+        cx.report(ToolProgress::Exit { code });
+        let result = result.map_err(tool_error)?;
+        Ok(ToolOutcome::Done(ToolOutput::text(told(&result))))
+    }
+}
+
+/// Output first, then how it ended, so that the end is never cut.
+fn told(result: &CommandResult) -> String {
+    let mut text = result.output.text();
+    if text.trim().is_empty() {
+        text = "[no output]".into();
+    }
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let end = match result.exit {
+        Exit::Code(0) => String::new(),
+        Exit::Code(code) => format!("[exit code {code}]\n"),
+        Exit::Signal(signal) => format!("[ended by signal {signal}]\n"),
+        Exit::TimedOut => format!("[ended after {:.1} s: it took too long]\n", result.took.as_secs_f64()),
+        _ => "[ended]\n".to_owned(),
+    };
+    text.push_str(&end);
+    if !result.left_running.is_empty() {
+        let pids: Vec<String> = result.left_running.iter().map(ToString::to_string).collect();
+        text.push_str(&format!("[still running in the background: {}; ended with the session]\n", pids.join(", ")));
+    }
+    text
+}
+
+struct Progress(ToolContext);
+
+impl OutputSink for Progress {
+    fn output(&self, stream: OutputStream, text: &str) {
+        self.0.report(ToolProgress::Shell { text: text.to_owned(), stderr: stream == OutputStream::Stderr });
+    }
+}

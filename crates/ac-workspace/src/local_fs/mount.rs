@@ -1,0 +1,18 @@
+//! Which mount an open file lies on.
+
+use std::{io, os::fd::AsFd};
+
+/// A mark that two open files share only when they lie on the same mount. A bind mount has the device number of what it shows, so on Linux
+/// the mount itself is asked for.
+#[cfg(target_os = "linux")]
+pub(super) fn id(file: impl AsFd) -> io::Result<u64> {
+    use rustix::fs::{AtFlags, StatxFlags, statx};
+    let stat = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?;
+    Ok(stat.stx_mnt_id)
+}
+
+/// A mark that two open files share only when they lie on the same device.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn id(file: impl AsFd) -> io::Result<u64> {
+    Ok(rustix::fs::fstat(file)?.st_dev as u64)
+}

@@ -1,0 +1,74 @@
+use std::sync::Arc;
+
+use crate::{
+    Filesystem, LocalFilesystem, LocalFilesystemOptions, LocalSandbox, LocalSandboxOptions, Sandbox, WorkspaceError, WorkspaceErrorKind,
+};
+
+/// Files and commands of one place. A host makes one, or one per session.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    filesystem: Arc<dyn Filesystem>,
+    sandbox: Option<Arc<dyn Sandbox>>,
+}
+
+impl Workspace {
+    /// Files alone.
+    pub fn new(filesystem: Arc<dyn Filesystem>) -> Self {
+        Self { filesystem, sandbox: None }
+    }
+
+    /// Files and commands.
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Arc<dyn Sandbox>) -> Self {
+        self.sandbox = Some(sandbox);
+        self
+    }
+
+    /// A folder of this machine: its files, and commands that start there. The logs of commands can be read through the file system.
+    ///
+    /// # Errors
+    /// When the folder cannot be opened.
+    pub fn local(folder: impl AsRef<std::path::Path>) -> Result<Self, WorkspaceError> {
+        Self::local_with(folder, LocalFilesystemOptions::default(), LocalSandboxOptions::default())
+    }
+
+    /// As [`Workspace::local`], with options.
+    ///
+    /// # Errors
+    /// When the folder cannot be opened.
+    pub fn local_with(
+        folder: impl AsRef<std::path::Path>,
+        mut files: LocalFilesystemOptions,
+        commands: LocalSandboxOptions,
+    ) -> Result<Self, WorkspaceError> {
+        let sandbox = LocalSandbox::open_with(folder.as_ref(), commands)?;
+        files.readable.extend(sandbox.logs().map(ToOwned::to_owned));
+        let filesystem = LocalFilesystem::open_with(folder, files)?;
+        Ok(Self::new(Arc::new(filesystem)).with_sandbox(Arc::new(sandbox)))
+    }
+
+    /// The files.
+    pub fn filesystem(&self) -> &Arc<dyn Filesystem> {
+        &self.filesystem
+    }
+
+    /// Where commands run, if they may.
+    pub fn sandbox(&self) -> Option<&Arc<dyn Sandbox>> {
+        self.sandbox.as_ref()
+    }
+
+    /// Where commands run.
+    ///
+    /// # Errors
+    /// `Unsupported` when this workspace runs no commands.
+    pub fn commands(&self) -> Result<&Arc<dyn Sandbox>, WorkspaceError> {
+        self.sandbox.as_ref().ok_or_else(|| WorkspaceError::new(WorkspaceErrorKind::Unsupported, "this workspace runs no commands"))
+    }
+
+    /// Ends everything that runs in it.
+    pub async fn shutdown(&self) {
+        if let Some(sandbox) = &self.sandbox {
+            sandbox.shutdown().await;
+        }
+    }
+}
