@@ -307,10 +307,16 @@ pub struct ModelError {
     pub status: Option<u16>,
     /// The provider's own code.
     pub provider_code: Option<String>,
+    /// The provider's own class of the error, where it has one beside the code.
+    pub provider_type: Option<String>,
+    /// What the provider said, as it said it, without keys. The message says it too.
+    pub provider_message: Option<String>,
     /// The provider's id of the request, for its support.
     pub request_id: Option<String>,
     /// How long the provider asks to wait.
     pub retry_after: Option<Duration>,
+    /// Whether the provider itself says that the same request may work later. Where it says nothing, the kind decides.
+    pub should_retry: Option<bool>,
     #[source]
     source: Option<Source>,
 }
@@ -324,8 +330,11 @@ impl ModelError {
             provider: None,
             status: None,
             provider_code: None,
+            provider_type: None,
+            provider_message: None,
             request_id: None,
             retry_after: None,
+            should_retry: None,
             source: None,
         }
     }
@@ -341,6 +350,11 @@ impl ModelError {
     pub const fn code(&self) -> &'static str {
         self.kind.code()
     }
+
+    /// Whether the same request may work later: what the provider says of it, else what the kind says.
+    pub fn is_retryable(&self) -> bool {
+        self.should_retry.unwrap_or_else(|| self.kind.is_retryable())
+    }
 }
 
 impl From<&ModelError> for ErrorInfo {
@@ -348,7 +362,7 @@ impl From<&ModelError> for ErrorInfo {
         Self {
             code: error.code().into(),
             message: error.message.clone(),
-            retryable: error.kind.is_retryable(),
+            retryable: error.is_retryable(),
             retry_after_ms: error.retry_after.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
         }
     }

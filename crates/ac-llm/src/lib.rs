@@ -1,4 +1,41 @@
-//! Provider wires for agent-controller: server-sent events, request and stream adapters, router, retry policy.
+//! Models over the wire: provider protocols as they really are.
+//!
+//! Each protocol is an adapter of two pure halves. The request half ([`request::build`]) makes a neutral
+//! [`ModelRequest`](ac_core::ModelRequest) into an HTTP request; the stream half ([`decode::AnswerReader`]) makes the bytes of an answer
+//! into [`ModelEvent`](ac_core::ModelEvent)s. Neither knows a socket, a clock or a key, so both are tested with nothing but data.
+//! [`HttpProvider`] joins them over a [`Transport`], which a host may replace.
+//!
+//! # How a provider is written
+//!
+//! A server that speaks a known protocol needs no code, only a [`Profile`]: its name, its base URL, where its key comes from, and how its
+//! wire differs. A new protocol is a folder with two files. `request.rs` walks the turns of the history (calls are already paired with
+//! their results there) and writes the body. `stream.rs` takes one payload at a time and tells text, thinking and calls to the shared
+//! part writer, which gives indexes, keeps what the provider wants back, and closes each part once. What ends an answer is known to the
+//! decoder alone: a body that ends without it is [`Truncated`](ac_core::ModelErrorKind::Truncated). A provider over something else than
+//! HTTP implements [`ModelProvider`](ac_core::ModelProvider) itself.
+//!
+//! Nothing here retries: [`retry::next`] is a pure policy for whoever drives a run.
 #![deny(missing_docs)]
+#![allow(dead_code, reason = "the protocols to come use it")]
 
+pub mod decode;
 pub mod demo;
+mod error;
+mod history;
+mod lines;
+mod name;
+pub mod openai_chat;
+mod parts;
+pub mod profile;
+pub mod provider;
+pub mod request;
+pub mod retry;
+mod schema;
+pub mod sse;
+pub mod transport;
+
+pub use profile::{Api, Auth, ModelNames, Profile};
+pub use provider::{HttpProvider, OpenAiCompatible, Timeouts};
+#[cfg(feature = "transport-reqwest")]
+pub use transport::ReqwestTransport;
+pub use transport::Transport;

@@ -1,0 +1,407 @@
+//! Providers over HTTP.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use ac_core::{CancelToken, ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ModelStream};
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http::{HeaderValue, Method, header};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+
+use crate::{
+    decode::{AnswerHead, AnswerLimits, AnswerReader},
+    error::Origin,
+    profile::{Api, Auth, ModelNames, Profile},
+    request::{self, origin},
+    transport::{HttpAnswer, Transport, TransportError},
+};
+
+/// How long to wait for an answer. The time to connect is the transport's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timeouts {
+    /// From sending the request to the first byte of the answer's body. Local models read a long prompt for minutes.
+    pub first_byte: Duration,
+    /// Between two pieces of the body. A comment that keeps the connection alive is a piece.
+    pub idle: Duration,
+    /// The whole answer.
+    pub total: Duration,
+}
+
+/// Five minutes, five minutes, one hour.
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { first_byte: Duration::from_secs(300), idle: Duration::from_secs(300), total: Duration::from_secs(3600) }
+    }
+}
+
+impl Timeouts {
+    /// These three.
+    pub const fn new(first_byte: Duration, idle: Duration, total: Duration) -> Self {
+        Self { first_byte, idle, total }
+    }
+}
+
+/// One provider over HTTP, whatever its protocol.
+#[derive(Clone)]
+pub struct HttpProvider {
+    profile: Arc<Profile>,
+    transport: Arc<dyn Transport>,
+    key: Option<SecretString>,
+    timeouts: Timeouts,
+    limits: AnswerLimits,
+}
+
+impl std::fmt::Debug for HttpProvider {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpProvider").field("name", &self.profile.name).field("base_url", &self.profile.base_url).finish_non_exhaustive()
+    }
+}
+
+impl HttpProvider {
+    /// A provider without a key.
+    pub fn new(profile: Profile, transport: Arc<dyn Transport>) -> Self {
+        Self { profile: Arc::new(profile), transport, key: None, timeouts: Timeouts::default(), limits: AnswerLimits::default() }
+    }
+
+    /// With this key. An empty one is none.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<Option<SecretString>>) -> Self {
+        self.key = key.into().filter(|key| !key.expose_secret().trim().is_empty());
+        self
+    }
+
+    /// With other time-outs.
+    #[must_use]
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// With other limits of what is read.
+    #[must_use]
+    pub fn limits(mut self, limits: AnswerLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// What is particular to it.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// The names of the provider's models, as it lists them.
+    ///
+    /// # Errors
+    /// As [`ModelProvider::stream`].
+    pub async fn models(&self, cancel: CancelToken) -> Result<Vec<String>, ModelError> {
+        let origin = origin(&self.profile, "");
+        let request = self.request(&origin, Method::GET, &self.profile.url("/models"), Bytes::new(), &self.profile.headers)?;
+        let deadline = Instant::now() + self.timeouts.first_byte.min(Duration::from_secs(60));
+        let listing = async {
+            let mut answer =
+                timeout_at(deadline, self.transport.send(request)).await.map_err(|_| late(&origin))?.map_err(|e| self.lost(&origin, e))?;
+            let mut body = Vec::new();
+            while let Some(piece) = timeout_at(deadline, answer.body.next()).await.map_err(|_| late(&origin))? {
+                body.extend_from_slice(&piece.map_err(|error| self.lost(&origin, error))?);
+                if body.len() > MODELS_LIMIT {
+                    return Err(origin.protocol("the list of models is longer than the limit"));
+                }
+            }
+            if !(200..300).contains(&answer.status) {
+                return Err(self.redacted(origin.status(answer.status, &answer.headers, &body, SystemTime::now())));
+            }
+            let value: Value = serde_json::from_slice(&body).map_err(|error| {
+                origin.protocol(format_args!("{} lists no models in JSON; check the base URL", origin.base_url)).with_source(error)
+            })?;
+            Ok(model_names(&value))
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(origin.cancelled()),
+            listed = listing => listed,
+        }
+    }
+
+    fn request(
+        &self,
+        origin: &Origin,
+        method: Method,
+        url: &str,
+        body: Bytes,
+        headers: &http::HeaderMap,
+    ) -> Result<http::Request<Bytes>, ModelError> {
+        let mut request = http::Request::builder().method(method).uri(url).body(body).map_err(|error| {
+            origin.error(ModelErrorKind::BadRequest, format_args!("`{url}` is no address; correct the base URL")).with_source(error)
+        })?;
+        if request.uri().host().is_none() || !matches!(request.uri().scheme_str(), Some("http" | "https")) {
+            return Err(origin.error(
+                ModelErrorKind::BadRequest,
+                format_args!("`{}` is no web address; a base URL begins with http:// or https://", self.profile.base_url),
+            ));
+        }
+        let sent = request.headers_mut();
+        sent.extend(headers.clone());
+        match &self.key {
+            None if !self.profile.key_optional => return Err(self.missing_key(origin)),
+            None => {}
+            Some(key) => {
+                let (name, value) = match &self.profile.auth {
+                    Auth::Bearer => (header::AUTHORIZATION, format!("Bearer {}", key.expose_secret().trim())),
+                    Auth::Header(name) => (name.clone(), key.expose_secret().trim().to_owned()),
+                };
+                let mut value = HeaderValue::from_str(&value)
+                    .map_err(|_| origin.error(ModelErrorKind::Auth, "the key holds characters that no header may hold; check it"))?;
+                value.set_sensitive(true);
+                sent.insert(name, value);
+            }
+        }
+        Ok(request)
+    }
+
+    fn missing_key(&self, origin: &Origin) -> ModelError {
+        let what = match self.profile.key_vars.as_slice() {
+            [] => "no key is configured; give one".to_owned(),
+            [var] => format!("no key is configured; set {var}"),
+            [var, others @ ..] => format!("no key is configured; set {var} (or {})", others.join(", ")),
+        };
+        origin.error(ModelErrorKind::MissingKey, what)
+    }
+
+    /// A server may repeat the key in its complaint about it.
+    fn redacted(&self, mut error: ModelError) -> ModelError {
+        if let Some(key) = self.key.as_ref().map(|key| key.expose_secret().trim()).filter(|key| key.len() >= 6) {
+            error.message = error.message.replace(key, "[key]");
+            error.provider_message = error.provider_message.map(|text| text.replace(key, "[key]"));
+        }
+        error
+    }
+
+    fn lost(&self, origin: &Origin, error: TransportError) -> ModelError {
+        self.redacted(origin.transport(error))
+    }
+}
+
+/// A list of models longer than this is none.
+const MODELS_LIMIT: usize = 16 << 20;
+
+fn late(origin: &Origin) -> ModelError {
+    origin.error(
+        ModelErrorKind::Timeout,
+        format_args!("{} did not begin to answer in time; ask again, or allow it more time", origin.base_url),
+    )
+}
+
+/// `data[].id` (OpenAI), `models[].name` (Ollama, Gemini) or a bare list.
+fn model_names(value: &Value) -> Vec<String> {
+    let list = value.get("data").or_else(|| value.get("models")).unwrap_or(value);
+    let names = list.as_array().into_iter().flatten().filter_map(|model| {
+        let name = model.get("id").or_else(|| model.get("name")).unwrap_or(model).as_str()?;
+        Some(name.strip_prefix("models/").unwrap_or(name).to_owned())
+    });
+    names.collect()
+}
+
+#[async_trait]
+impl ModelProvider for HttpProvider {
+    async fn stream(&self, request: ModelRequest, cancel: CancelToken) -> Result<ModelStream, ModelError> {
+        let origin = origin(&self.profile, request.model.as_str());
+        let wire = request::build(&self.profile, &request)?;
+        let body = serde_json::to_vec(&wire.body)
+            .map_err(|error| origin.error(ModelErrorKind::BadRequest, "the request is no JSON").with_source(error))?;
+        let mut http = self.request(&origin, Method::POST, &wire.url, body.into(), &wire.headers)?;
+        http.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        http.headers_mut().entry(header::ACCEPT).or_insert(HeaderValue::from_static("text/event-stream, application/json"));
+
+        let started = Instant::now();
+        let total = started + self.timeouts.total;
+        let first = (started + self.timeouts.first_byte).min(total);
+        let answer = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(origin.cancelled()),
+            answer = timeout_at(first, self.transport.send(http)) => match answer {
+                Err(_) => return Err(late(&origin)),
+                Ok(answer) => answer.map_err(|error| self.lost(&origin, error))?,
+            },
+        };
+        let HttpAnswer { status, headers, body } = answer;
+        let failed = !(200..300).contains(&status);
+        let reader = AnswerReader::new(&self.profile, &request, AnswerHead::new(status, headers, SystemTime::now()), self.limits);
+        let failed_origin = origin.clone();
+        let reading = Reading {
+            provider: self.clone(),
+            origin,
+            body: Some(body),
+            reader: Some(reader),
+            cancel,
+            told: vec![],
+            last: None,
+            next: first,
+            total,
+        };
+        if failed {
+            // An error status is known before the first event, so it is told as such.
+            return match reading.next().await {
+                Some((Err(error), _)) => Err(error),
+                _ => Err(failed_origin.protocol("an error without a body")),
+            };
+        }
+        Ok(stream::unfold(reading, Reading::next).boxed())
+    }
+}
+
+/// An answer while it comes in.
+struct Reading {
+    provider: HttpProvider,
+    origin: Origin,
+    /// Gone as soon as nothing more is wanted: that closes the connection.
+    body: Option<futures::stream::BoxStream<'static, Result<Bytes, TransportError>>>,
+    reader: Option<AnswerReader>,
+    cancel: CancelToken,
+    /// Told by what was read, in reverse, so that the next is last.
+    told: Vec<ModelEvent>,
+    /// What comes after `told`: the end.
+    last: Option<Result<ModelEvent, ModelError>>,
+    /// When the next byte is due.
+    next: Instant,
+    total: Instant,
+}
+
+impl Reading {
+    /// The next event. Dropping the future, or the whole stream, closes the connection.
+    async fn next(mut self) -> Option<(Result<ModelEvent, ModelError>, Self)> {
+        loop {
+            if let Some(event) = self.told.pop() {
+                return Some((Ok(event), self));
+            }
+            if let Some(last) = self.last.take() {
+                return Some((last, self));
+            }
+            let (reader, body) = (self.reader.as_mut()?, self.body.as_mut()?);
+            let piece = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => {
+                    self.finish(Err(self.origin.cancelled()));
+                    continue;
+                }
+                piece = timeout_at(self.next.min(self.total), body.next()) => piece,
+            };
+            let mut told = Vec::new();
+            match piece {
+                Err(_) => {
+                    let error = self.quiet();
+                    self.finish(Err(error));
+                }
+                Ok(Some(Ok(bytes))) => {
+                    self.next = Instant::now() + self.provider.timeouts.idle;
+                    match reader.push(&bytes, &mut told) {
+                        Ok(true) => {}
+                        Ok(false) => self.end(None, &mut told),
+                        Err(error) => self.finish(Err(error)),
+                    }
+                }
+                Ok(Some(Err(broken))) => {
+                    let broken = self.provider.lost(&self.origin, broken);
+                    self.end(Some(broken), &mut told);
+                }
+                Ok(None) => self.end(None, &mut told),
+            }
+            told.reverse();
+            self.told = told;
+        }
+    }
+
+    fn end(&mut self, broken: Option<ModelError>, told: &mut Vec<ModelEvent>) {
+        let Some(reader) = self.reader.take() else { return };
+        let finish = match broken {
+            None => reader.end(told),
+            Some(mut broken) => {
+                // Once the answer has begun, a broken connection is a cut answer, whatever broke it.
+                if broken.kind == ModelErrorKind::Connect {
+                    let mut cut = self.origin.truncated();
+                    std::mem::swap(&mut cut, &mut broken);
+                    broken = broken.with_source(cut);
+                }
+                reader.broken(broken, told)
+            }
+        };
+        self.finish(finish.map(ModelEvent::Finish));
+    }
+
+    /// Nothing more is wanted: the connection is closed here and now, not when the stream is dropped.
+    fn finish(&mut self, last: Result<ModelEvent, ModelError>) {
+        self.body = None;
+        self.reader = None;
+        self.last = Some(last.map_err(|error| self.provider.redacted(error)));
+    }
+
+    fn quiet(&self) -> ModelError {
+        if Instant::now() >= self.total {
+            self.origin
+                .error(ModelErrorKind::Timeout, "the answer took longer than the whole time allowed; ask again, or allow it more time")
+        } else {
+            self.origin.error(ModelErrorKind::Timeout, "the answer stopped coming; what came so far is kept, ask again for the rest")
+        }
+    }
+}
+
+/// A server that speaks Chat Completions at a base URL: `BASE/chat/completions`, `BASE/models`.
+///
+/// No key is needed; one is sent where there is one.
+#[derive(Clone, Debug)]
+pub struct OpenAiCompatible(HttpProvider);
+
+impl OpenAiCompatible {
+    /// The server at `base_url`, such as `http://127.0.0.1:8080/v1`.
+    pub fn new(base_url: impl AsRef<str>, transport: Arc<dyn Transport>) -> Self {
+        Self::from_profile(Profile::new("openai-compatible", Api::OpenAiChat, base_url), transport)
+    }
+
+    /// A server with differences of its own.
+    pub fn from_profile(profile: Profile, transport: Arc<dyn Transport>) -> Self {
+        Self(HttpProvider::new(profile, transport))
+    }
+
+    /// With this key.
+    #[must_use]
+    pub fn key(self, key: impl Into<Option<SecretString>>) -> Self {
+        Self(self.0.key(key))
+    }
+
+    /// With other time-outs.
+    #[must_use]
+    pub fn timeouts(self, timeouts: Timeouts) -> Self {
+        Self(self.0.timeouts(timeouts))
+    }
+
+    /// How much of a model id is the name that the server is told. By default what follows the first `/`.
+    #[must_use]
+    pub fn model_names(mut self, names: ModelNames) -> Self {
+        Arc::make_mut(&mut self.0.profile).model_names = names;
+        self
+    }
+
+    /// What the server lists under `BASE/models`.
+    ///
+    /// # Errors
+    /// As [`ModelProvider::stream`].
+    pub async fn models(&self, cancel: CancelToken) -> Result<Vec<String>, ModelError> {
+        self.0.models(cancel).await
+    }
+}
+
+#[async_trait]
+impl ModelProvider for OpenAiCompatible {
+    async fn stream(&self, request: ModelRequest, cancel: CancelToken) -> Result<ModelStream, ModelError> {
+        self.0.stream(request, cancel).await
+    }
+}
+
+#[cfg(test)]
+mod tests;
