@@ -1,2 +1,17 @@
-//! The terminal app.
+//! `acode`: a planning and building agent for the terminal.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // This is where people read.
+
+mod args;
+mod describe;
+mod exit;
+mod files;
+mod input;
+mod interrupt;
+mod paint;
+mod project;
+mod reply;
+mod safe;
+mod sink;
+mod socket;
+
 fn main() {}
