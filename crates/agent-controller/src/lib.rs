@@ -1,2 +1,24 @@
 //! Runtime for interactive agent applications: durable approvals, questions and plans, modes, threads, events.
+//!
+//! One crate to depend on. It has no logic: each module is a crate of its own, and each feature says who needs it. An application begins
+//! with [`controller`]; who writes a tool or a model provider needs [`core`](mod@core) alone, who writes a store [`storage`].
 #![deny(missing_docs)]
+
+/// Agents without sessions: one driver that runs the engine against model, tools and storage.
+pub use ac_agent as agent;
+/// Controllers and sessions: modes, models, permissions, threads, events.
+pub use ac_controller as controller;
+/// The data and the contracts: messages, tools, models, permissions, events.
+pub use ac_core as core;
+/// The run as data: answers, limits, snapshots.
+pub use ac_engine as engine;
+/// Model providers over HTTP, and the built-in demonstration model.
+#[cfg(feature = "openai")]
+pub use ac_llm as llm;
+/// Where everything is kept.
+pub use ac_storage as storage;
+/// Tools: questions, plans, files, commands.
+pub use ac_tools as tools;
+/// Files below one folder, and commands.
+#[cfg(feature = "workspace")]
+pub use ac_workspace as workspace;

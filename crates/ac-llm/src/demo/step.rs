@@ -43,7 +43,8 @@ struct Known {
     asked: Option<Outcome>,
     wrote_plan: Option<(String, Outcome)>,
     decided: Option<Decision>,
-    read_back: Option<Outcome>,
+    /// The plan, in as many pieces as the tool showed it.
+    read_back: Vec<Outcome>,
     written: Vec<(String, Outcome)>,
     ran: Option<Outcome>,
     changes: Vec<String>,
@@ -104,12 +105,13 @@ fn called(known: &mut Known, call: &ToolCallPart) {
     let path = story::arg(call, "path").to_owned();
     match call.name.as_str() {
         "find_files" => known.listing = Some(outcome),
-        "view" if known.decided.is_some() => known.read_back = Some(outcome),
+        "view" if known.decided.is_some() => known.read_back.push(outcome),
         "view" => known.telling = Some((path, outcome)),
         "ask_user" => known.asked = Some(outcome),
         "write_file" if matches!(known.decided, Some(Decision::Approved)) || !is_plan(&path) => known.written.push((path, outcome)),
         "write_file" => {
             known.decided = None;
+            known.read_back.clear();
             known.wrote_plan = Some((path, outcome));
         }
         "submit_plan" => {
@@ -136,6 +138,17 @@ fn decision(call: &ToolCallPart, outcome: Outcome) -> Decision {
         OutcomeKind::Done if story::feedback(call).is_some() => Decision::Revise,
         OutcomeKind::Done => Decision::Stop,
     }
+}
+
+/// The line at which a tool says that a long file goes on.
+fn goes_on_at(shown: &str) -> Option<u64> {
+    let footer = shown.trim_end().lines().last().filter(|line| line.starts_with('['))?;
+    footer.strip_suffix(']')?.rsplit_once("offset ")?.1.parse().ok()
+}
+
+fn without_footer(shown: &str) -> String {
+    let lines = shown.lines().filter(|line| goes_on_at(line).is_none());
+    lines.map(|line| format!("{line}\n")).collect()
 }
 
 struct Recipe<'a> {
@@ -222,16 +235,31 @@ impl Recipe<'_> {
         let Some((path, _)) = &self.known.wrote_plan else {
             return Step::say(format!("A plan was approved that I did not write. {STOPPED}"));
         };
-        let Some(read) = &self.known.read_back else {
-            if !self.can("view") {
-                return Step::say(format!("I may not read files here, so I cannot follow the plan. {STOPPED}"));
+        let say = match self.known.read_back.last() {
+            None => "Approved. I read the plan back, in case it was edited.",
+            Some(read) if read.kind != OutcomeKind::Done => {
+                return Step::say(format!(
+                    "I could not read the plan `{path}`, so I build nothing: {} {STOPPED}",
+                    one_line(&read.text, 300)
+                ));
             }
-            return Step::call("Approved. I read the plan back, in case it was edited.", "view", self.view(path));
+            Some(read) if goes_on_at(&read.text).is_some() => "The plan is long; I read on.",
+            Some(_) => {
+                let text: String = self.known.read_back.iter().map(|read| without_footer(&read.text)).collect();
+                if text.contains(" more bytes in this line]") {
+                    return Step::say(format!("A line of the plan is too long to be read, so I build nothing. {STOPPED}"));
+                }
+                return self.build(&Plan::read(&text));
+            }
         };
-        if read.kind != OutcomeKind::Done {
-            return Step::say(format!("I could not read the plan `{path}`, so I build nothing: {} {STOPPED}", one_line(&read.text, 300)));
+        if !self.can("view") {
+            return Step::say(format!("I may not read files here, so I cannot follow the plan. {STOPPED}"));
         }
-        self.build(&Plan::read(&read.text))
+        let mut args = self.view(path);
+        if let (Some(fields), Some(offset)) = (args.as_object_mut(), self.known.read_back.last().and_then(|read| goes_on_at(&read.text))) {
+            fields.insert("offset".into(), offset.into());
+        }
+        Step::call(say, "view", args)
     }
 
     fn build(&self, plan: &Plan) -> Step {
@@ -337,7 +365,10 @@ impl Recipe<'_> {
         }];
         if let Some((path, outcome)) = self.known.telling.as_ref().filter(|(_, outcome)| outcome.kind == OutcomeKind::Done) {
             // The first words that say something; a heading of the tool's own does not.
-            let shown = outcome.text.lines().find(|line| line.chars().any(char::is_alphabetic) && !line.contains(path.as_str()));
+            let shown = outcome
+                .text
+                .lines()
+                .find(|line| line.chars().any(char::is_alphabetic) && !line.contains(path.as_str()) && !line.starts_with('['));
             if let Some(line) = shown {
                 findings.push(format!("`{path}` begins: {}", one_line(line.trim_start_matches(|c: char| !c.is_alphabetic()), 120)));
             }

@@ -77,7 +77,7 @@ fn rests(message: &Message) -> bool {
 /// A denial that was nobody's decision about the call itself.
 fn stopped(reason: &str) -> bool {
     let reason = reason.to_ascii_lowercase();
-    reason.contains("abort") || reason.contains("stopped")
+    reason.contains("abort") || reason.contains("stopped") || reason.contains("nothing was decided")
 }
 
 fn goes_on(text: &str) -> bool {

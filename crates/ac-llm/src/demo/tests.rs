@@ -210,6 +210,22 @@ fn what_is_built_is_what_the_plan_file_says_when_it_is_read_back() {
 }
 
 #[test]
+fn a_long_plan_is_read_to_its_end_with_its_line_numbers() {
+    let mut talk = Talk::new("Write notes", &PLANNING);
+    let plan = talk.until_submitted("", "A note");
+    talk.approve();
+    talk.turn();
+    let numbered: Vec<_> = plan.lines().enumerate().map(|(n, line)| format!("{:>2}\t{line}\n", n + 1)).collect();
+    let (head, tail) = numbered.split_at(10);
+    talk.done(format!("{}[lines 1-10 of {}; go on with offset 11]\n", head.concat(), numbered.len()));
+    assert_eq!(talk.turn().only().args["offset"], 11);
+    talk.done(tail.concat());
+    let write = talk.turn();
+    let planned = Plan::read(&plan).files;
+    assert_eq!((&write.only().args["path"], &write.only().args["content"]), (&json!(planned[0].0), &json!(planned[0].1)));
+}
+
+#[test]
 fn feedback_changes_the_plan_and_it_is_submitted_again() {
     let mut talk = Talk::new("Write notes", &PLANNING);
     let before = talk.until_submitted("", "A note");
