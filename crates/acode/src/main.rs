@@ -1,6 +1,6 @@
 //! `acode`: a planning and building agent for the terminal.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // This is where people read.
-#![allow(dead_code, reason = "the program that joins these parts is the next step")]
+#![allow(dead_code, unused_imports, reason = "the program that joins these parts is the next step")]
 
 mod args;
 mod describe;
