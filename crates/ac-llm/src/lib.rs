@@ -18,11 +18,14 @@
 #![deny(missing_docs)]
 #![allow(dead_code, reason = "the protocols to come use it")]
 
+pub mod catalog;
 pub mod decode;
 pub mod demo;
 mod error;
 mod history;
+pub mod key;
 mod lines;
+pub mod mode;
 mod name;
 pub mod openai_chat;
 mod parts;
@@ -30,12 +33,17 @@ pub mod profile;
 pub mod provider;
 pub mod request;
 pub mod retry;
+pub mod router;
 mod schema;
 pub mod sse;
 pub mod transport;
 
+pub use catalog::{AuthStatus, ModelInfo};
+pub use key::{EnvKeys, Keys};
+pub use mode::ToolCallMode;
 pub use profile::{Api, Auth, ModelNames, Profile};
 pub use provider::{HttpProvider, OpenAiCompatible, Timeouts};
+pub use router::Router;
 #[cfg(feature = "transport-reqwest")]
 pub use transport::ReqwestTransport;
 pub use transport::Transport;

@@ -1,6 +1,8 @@
 //! What is particular to one provider: where it is, how it is asked, and in which ways its wire differs from the others that speak the
 //! same protocol.
 
+pub mod known;
+
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};

@@ -165,6 +165,11 @@ impl HttpProvider {
         Ok(request)
     }
 
+    /// Whether the key that is needed is there.
+    pub(crate) fn check_key(&self) -> Result<(), ModelError> {
+        if self.key.is_none() && !self.profile.key_optional { Err(self.missing_key(&origin(&self.profile, ""))) } else { Ok(()) }
+    }
+
     fn missing_key(&self, origin: &Origin) -> ModelError {
         let what = match self.profile.key_vars.as_slice() {
             [] => "no key is configured; give one".to_owned(),
