@@ -9,6 +9,7 @@
 
 pub mod clock;
 pub mod ids;
+pub mod model;
 pub mod pairing;
 pub mod server;
 pub mod shared;
@@ -16,5 +17,6 @@ pub mod transcript;
 
 pub use clock::ManualClock;
 pub use ids::SequentialIds;
+pub use model::ScriptedModel;
 pub use server::{Framing, ScriptedServer, Turn};
 pub use transcript::Transcript;

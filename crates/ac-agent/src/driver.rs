@@ -1,0 +1,448 @@
+//! The driver: one task per run that this process moves.
+//!
+//! It holds the snapshot, gives inputs to the machine, commits (`R1`), starts what the machine asks for, and tells. Model calls are polled
+//! here; tools run as tasks of a set that the driver owns.
+
+mod commit;
+mod sample;
+mod tools;
+
+use std::{collections::HashMap, sync::Arc};
+
+use ac_core::{CancelToken, ToolCallId, event::EndReason};
+use ac_engine::{Answer, Input, Posture, Refusal, RunSnapshot, SlotStatus};
+use ac_storage::Lease;
+use serde_json::{Map, Value};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    task::JoinSet,
+    time::Instant,
+};
+
+use crate::{
+    Accepted, RunError, RunErrorKind, RunHost, RunRef, RunStatus,
+    gate::Schemas,
+    history::History,
+    progress::ProgressBuffer,
+    record::RunOrigin,
+    runtime::Shared,
+    sampling::{Sampled, Sampling},
+    teller::Teller,
+};
+
+/// What a driver is asked by its process.
+pub(crate) enum Command {
+    /// An input of the machine.
+    Input { input: Input, reply: oneshot::Sender<Result<Accepted, RunError>> },
+    /// An answer, to be checked and completed first.
+    Answer {
+        pending: ac_core::PendingId,
+        answer: Answer,
+        request_context: Option<Map<String, Value>>,
+        reply: oneshot::Sender<Result<Accepted, RunError>>,
+    },
+}
+
+/// Whether the driver goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Go {
+    On,
+    /// The run is closed, or parked, or another process has it.
+    End,
+}
+
+/// A tool at work.
+struct Working {
+    attempt: u32,
+    cancel: CancelToken,
+    /// When its time to end well is over.
+    kill_at: Option<Instant>,
+    abort: tokio::task::AbortHandle,
+}
+
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    host: Arc<dyn RunHost>,
+    origin: RunOrigin,
+    run: RunRef,
+    snapshot: RunSnapshot,
+    version: u64,
+    lease: Option<Lease>,
+    history: Option<History>,
+    teller: Teller,
+    commands: mpsc::Receiver<Command>,
+    status: watch::Sender<RunStatus>,
+    /// Fires when the process stops: the run is parked.
+    park: CancelToken,
+    /// Parent of the tokens of everything in flight.
+    cancel: CancelToken,
+    sampling: Option<Sampling>,
+    /// The model is not asked again before this.
+    backoff: Option<Instant>,
+    /// The model call was told to stop; what it showed is reported next.
+    stopped: bool,
+    tools: JoinSet<tools::Report>,
+    working: HashMap<ToolCallId, Working>,
+    progress: Arc<ProgressBuffer>,
+    schemas: Schemas,
+    /// The last outbox item that was applied.
+    applied: u64,
+    /// Nothing new is started any more.
+    parking: bool,
+}
+
+/// What a driver starts from.
+pub(crate) struct Start {
+    pub(crate) origin: RunOrigin,
+    pub(crate) snapshot: RunSnapshot,
+    pub(crate) version: u64,
+    pub(crate) lease: Option<Lease>,
+    pub(crate) usage: ac_core::Usage,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        host: Arc<dyn RunHost>,
+        start: Start,
+        commands: mpsc::Receiver<Command>,
+        status: watch::Sender<RunStatus>,
+    ) -> Self {
+        let Start { origin, snapshot, version, lease, usage } = start;
+        let run = RunRef { run: snapshot.run.clone(), thread: snapshot.thread.clone(), resource: origin.resource.clone() };
+        let parent_call = snapshot.parent.as_ref().map(|(_, call)| call.clone());
+        let teller = Teller::new(host.clone(), run.clone(), parent_call, usage, snapshot.message.clone());
+        let park = shared.park.child();
+        Self {
+            shared,
+            host,
+            origin,
+            run,
+            snapshot,
+            version,
+            lease,
+            history: None,
+            teller,
+            commands,
+            status,
+            park,
+            cancel: CancelToken::new(),
+            sampling: None,
+            backoff: None,
+            stopped: false,
+            tools: JoinSet::new(),
+            working: HashMap::new(),
+            progress: Arc::new(ProgressBuffer::default()),
+            schemas: Schemas::default(),
+            applied: 0,
+            parking: false,
+        }
+    }
+
+    /// Moves the run until it is closed, parked or lost. `first` is what follows from the commit that it was
+    /// started by, made on `before`.
+    pub(crate) async fn run(mut self, before: RunSnapshot, first: Vec<ac_engine::Effect>) {
+        if self.react(&before, first).await == Go::End {
+            return self.end().await;
+        }
+        loop {
+            self.publish();
+            let go = match self.advance().await {
+                Ok(Go::On) => self.wait().await,
+                Ok(Go::End) => Go::End,
+                Err(error) => self.trouble(&error).await,
+            };
+            if go == Go::End {
+                break;
+            }
+        }
+        self.end().await;
+    }
+
+    /// Does what can be done without waiting for anybody: applies the outbox, dispatches, notices that nothing moves any more.
+    async fn advance(&mut self) -> Result<Go, RunError> {
+        if self.park.is_cancelled() {
+            return Ok(self.park().await);
+        }
+        while let Some(item) = self.snapshot.outbox.first().cloned() {
+            if item.n > self.applied {
+                self.host.apply(&self.snapshot, &item).await?;
+                self.applied = item.n;
+            }
+            if self.feed(Some(Input::Applied { upto: item.n })).await? == Go::End {
+                return Ok(Go::End);
+            }
+        }
+        if self.snapshot.is_closed() {
+            return Ok(Go::End);
+        }
+        // A step that was ended, or tried successfully, leaves nothing to wait for.
+        if self.snapshot.failures == 0 {
+            self.backoff = None;
+        }
+        if self.stopped && self.report_stopped().await? == Go::End {
+            return Ok(Go::End);
+        }
+        if self.backoff.is_none() && self.feed(None).await? == Go::End {
+            return Ok(Go::End);
+        }
+        if self.in_flight() || !self.snapshot.outbox.is_empty() {
+            return Ok(Go::On);
+        }
+        match self.snapshot.posture() {
+            Posture::Approval | Posture::Parked => self.rest().await,
+            Posture::Moving | Posture::Finished => Ok(Go::On),
+        }
+    }
+
+    fn in_flight(&self) -> bool {
+        self.sampling.is_some() || !self.working.is_empty() || self.backoff.is_some()
+    }
+
+    /// Nothing moves: gives the lease back and looks once more, so that an answer that was committed meanwhile is not missed (`R3`).
+    async fn rest(&mut self) -> Result<Go, RunError> {
+        self.release().await;
+        let before = self.version;
+        if self.sync().await? == Go::End {
+            return Ok(Go::End);
+        }
+        if self.version != before {
+            return Ok(Go::On);
+        }
+        if self.snapshot.posture() == Posture::Parked {
+            self.teller.end_segment(EndReason::Suspended, None, None);
+            self.publish();
+            // Whoever sent a command meanwhile is answered before the task ends.
+            self.commands.close();
+            while let Some(command) = self.commands.recv().await {
+                reject(command);
+            }
+            return Ok(Go::End);
+        }
+        Ok(Go::On)
+    }
+
+    /// Waits for whatever comes next and reacts to it.
+    async fn wait(&mut self) -> Go {
+        let renew_at = self.lease.as_ref().map(|_| Instant::now() + self.shared.settings.lease / 3);
+        let kill_at = self.working.values().filter_map(|working| working.kill_at).min();
+        let has_child = self.snapshot.slots().iter().any(|slot| matches!(slot.status, SlotStatus::Child { .. }));
+        let poll_at = (has_child || !self.in_flight()).then(|| Instant::now() + self.shared.settings.poll);
+        let next = tokio::select! {
+            biased;
+            () = self.park.cancelled() => return Go::On,
+            command = self.commands.recv() => Next::Command(command),
+            Some(report) = self.tools.join_next_with_id(), if !self.tools.is_empty() => Next::Tool(report),
+            () = self.progress.ready() => Next::Progress,
+            sampled = sampled(&mut self.sampling) => Next::Sampled(sampled),
+            () = until(self.backoff) => Next::Backoff,
+            () = until(kill_at) => Next::Kill,
+            () = until(renew_at) => Next::Renew,
+            () = until(poll_at) => Next::Poll,
+        };
+        let result = match next {
+            Next::Command(Some(command)) => self.command(command).await,
+            // Every handle is gone; the run goes on all the same.
+            Next::Command(None) => {
+                self.commands = mpsc::channel(1).1;
+                Ok(Go::On)
+            }
+            Next::Tool(report) => self.tool_reported(report).await,
+            Next::Progress => {
+                self.tell_progress();
+                Ok(Go::On)
+            }
+            Next::Sampled(sampled) => self.sampled(sampled).await,
+            Next::Backoff => {
+                self.backoff = None;
+                Ok(Go::On)
+            }
+            Next::Kill => self.kill_overdue().await,
+            Next::Renew => self.renew().await,
+            Next::Poll => self.poll_store().await,
+        };
+        match result {
+            Ok(go) => go,
+            Err(error) => self.trouble(&error).await,
+        }
+    }
+
+    fn tell_progress(&mut self) {
+        for body in self.progress.take() {
+            self.teller.tell(body);
+        }
+    }
+
+    async fn command(&mut self, command: Command) -> Result<Go, RunError> {
+        match command {
+            Command::Input { input, reply } => self.answer_command(input, reply).await,
+            Command::Answer { pending, answer, request_context, reply } => {
+                let prepared = crate::answer::prepare(
+                    self.host.as_ref(),
+                    &self.run,
+                    &self.snapshot,
+                    &mut self.schemas,
+                    pending,
+                    answer,
+                    request_context,
+                )
+                .await;
+                match prepared {
+                    Ok(input) => self.answer_command(input, reply).await,
+                    Err(error) => {
+                        let _ = reply.send(Err(error));
+                        Ok(Go::On)
+                    }
+                }
+            }
+        }
+    }
+
+    async fn answer_command(&mut self, input: Input, reply: oneshot::Sender<Result<Accepted, RunError>>) -> Result<Go, RunError> {
+        let before = self.version;
+        let fed = self.feed(Some(input)).await;
+        // Whoever asked sees the run as it is after what it said.
+        self.publish();
+        match fed {
+            Ok(go) => {
+                let answered = if go == Go::End && self.version == before {
+                    Err(RunError::new(RunErrorKind::Owned, "another process moves this run; try again"))
+                } else {
+                    Ok(Accepted { repeated: self.version == before })
+                };
+                let _ = reply.send(answered);
+                Ok(go)
+            }
+            Err(error) => {
+                let fatal = !matches!(error.kind(), RunErrorKind::Refused(_));
+                let echo = RunError::new(error.kind(), error.to_string());
+                let _ = reply.send(Err(error));
+                if fatal { Err(echo) } else { Ok(Go::On) }
+            }
+        }
+    }
+
+    /// A child may be over; another process may have stored something.
+    async fn poll_store(&mut self) -> Result<Go, RunError> {
+        if self.sync().await? == Go::End {
+            return Ok(Go::End);
+        }
+        for (call, child) in self.children() {
+            let Some(input) = self.shared.child_finished(&call, &child).await? else { continue };
+            match self.feed(Some(input)).await {
+                Err(error) if error.kind() != RunErrorKind::Refused(Refusal::Stale) => return Err(error),
+                Ok(Go::End) => return Ok(Go::End),
+                _ => {}
+            }
+        }
+        Ok(Go::On)
+    }
+
+    fn children(&self) -> Vec<(ToolCallId, ac_core::RunId)> {
+        self.snapshot
+            .slots()
+            .iter()
+            .filter_map(|slot| match &slot.status {
+                SlotStatus::Child { run } => Some((slot.call.clone(), run.clone())),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The store failed. What was not committed did not happen; the run is left to be recovered, and whoever listens is told.
+    async fn trouble(&mut self, error: &RunError) -> Go {
+        tracing::warn!(run = %self.snapshot.run, code = error.code(), "the run stops here: {error}");
+        self.stop_work().await;
+        self.teller.tell(ac_core::EventBody::Error { error: error.into(), retry: None });
+        self.teller.end_segment(EndReason::Suspended, None, None);
+        Go::End
+    }
+
+    /// The process stops: tools get their time to end, what they did is stored, and the run is left where it is.
+    async fn park(&mut self) -> Go {
+        self.parking = true;
+        self.sampling = None;
+        let deadline = Instant::now() + self.shared.settings.grace;
+        while !self.working.is_empty() {
+            let report = tokio::select! {
+                report = self.tools.join_next_with_id() => report,
+                () = tokio::time::sleep_until(deadline) => None,
+            };
+            let Some(report) = report else { break };
+            if !matches!(self.tool_reported(report).await, Ok(Go::On)) {
+                break;
+            }
+        }
+        self.stop_work().await;
+        self.teller.end_segment(EndReason::Suspended, None, None);
+        Go::End
+    }
+
+    /// Drops the model call and every tool.
+    async fn stop_work(&mut self) {
+        self.sampling = None;
+        self.cancel.cancel();
+        self.tools.shutdown().await;
+        self.working.clear();
+        self.tell_progress();
+    }
+
+    async fn end(mut self) {
+        self.commands.close();
+        self.stop_work().await;
+        self.release().await;
+        self.shared.forget(&self.snapshot.run);
+        while let Some(command) = self.commands.recv().await {
+            reject(command);
+        }
+        self.publish();
+        self.status.send_modify(|status| status.ended = true);
+    }
+
+    fn publish(&self) {
+        let status = RunStatus {
+            segment_open: self.teller.in_segment(),
+            posture: self.snapshot.posture(),
+            outcome: self.snapshot.outcome().cloned(),
+            ended: false,
+        };
+        self.status.send_if_modified(|old| {
+            let changed = *old != status;
+            *old = status;
+            changed
+        });
+    }
+}
+
+enum Next {
+    Command(Option<Command>),
+    Tool(Result<(tokio::task::Id, tools::Report), tokio::task::JoinError>),
+    Progress,
+    Sampled(Sampled),
+    Backoff,
+    Kill,
+    Renew,
+    Poll,
+}
+
+async fn sampled(sampling: &mut Option<Sampling>) -> Sampled {
+    match sampling {
+        Some(sampling) => sampling.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn reject(command: Command) {
+    let (Command::Input { reply, .. } | Command::Answer { reply, .. }) = command;
+    let _ = reply.send(Err(RunError::new(RunErrorKind::Closed, "the run came to rest at this moment")));
+}
+
+/// Commands that wait for a driver.
+pub(crate) const MAILBOX: usize = 64;

@@ -1,0 +1,130 @@
+//! What happens to the calls of an answer, decided before the answer is committed.
+
+use std::{collections::HashMap, sync::Arc};
+
+use ac_core::{
+    Decision, Part, ToolCallId, ToolCallPart, ToolCategory, ToolDefinition, ToolEffect, ToolOutput,
+    permission::{Reason, Verdict},
+};
+use ac_engine::{CallPlan, Gate, Profile, ToolResult};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::RunHost;
+
+/// Checks values against JSON Schemas; each schema is compiled once.
+#[derive(Debug, Default)]
+pub(crate) struct Schemas {
+    compiled: HashMap<String, Option<Arc<jsonschema::Validator>>>,
+}
+
+impl Schemas {
+    /// Why `value` does not fit, in words for whoever made it; `None` when it fits. A schema that is none is no reason to refuse.
+    pub(crate) fn misfit(&mut self, schema: &Value, value: &Value) -> Option<String> {
+        let validator =
+            self.compiled.entry(schema.to_string()).or_insert_with(|| jsonschema::validator_for(schema).ok().map(Arc::new)).clone()?;
+        let mut reasons: Vec<_> = validator
+            .iter_errors(value)
+            .take(5)
+            .map(|error| {
+                let place = error.instance_path().to_string();
+                if place.is_empty() { error.to_string() } else { format!("{place}: {error}") }
+            })
+            .collect();
+        reasons.dedup();
+        (!reasons.is_empty()).then(|| reasons.join("; "))
+    }
+}
+
+/// The first 16 hex digits of the hash of what a tool says about itself.
+pub(crate) fn definition_hash(definition: &ToolDefinition) -> String {
+    let text = serde_json::to_vec(definition).unwrap_or_default();
+    Sha256::digest(&text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Decides about each call among `parts`.
+pub(crate) fn plan_calls(host: &dyn RunHost, profile: &Profile, schemas: &mut Schemas, parts: &[Part]) -> Vec<CallPlan> {
+    let tools = host.tools(profile);
+    parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call),
+            _ => None,
+        })
+        .map(|call| match tools.get(&call.name) {
+            Some((definition, _)) => plan_call(host, profile, schemas, call, definition),
+            None => unknown(profile, call),
+        })
+        .collect()
+}
+
+fn plan_call(host: &dyn RunHost, profile: &Profile, schemas: &mut Schemas, call: &ToolCallPart, definition: &ToolDefinition) -> CallPlan {
+    let decision = host.decide(profile, definition, &call.args);
+    let offered = profile.tools.iter().any(|name| name.as_ref() == call.name);
+    let gate = match decision.verdict {
+        Verdict::Deny => Gate::Deny { reason: decision.reason.explain().to_owned() },
+        Verdict::Hidden => return unknown(profile, call),
+        _ if !offered => return unknown(profile, call),
+        verdict => match unusable(schemas, call, definition) {
+            Some(reason) => refuse(&reason),
+            None if verdict == Verdict::Ask => Gate::Ask,
+            None => Gate::Run,
+        },
+    };
+    CallPlan {
+        call: call.id.clone(),
+        gate,
+        decision,
+        effect: definition.effect,
+        category: definition.category,
+        answer_schema: definition.answer_schema.clone(),
+        definition: definition_hash(definition),
+    }
+}
+
+fn unusable(schemas: &mut Schemas, call: &ToolCallPart, definition: &ToolDefinition) -> Option<String> {
+    if call.raw.is_some() {
+        return Some(format!("The arguments of {} were not valid JSON, so it was not run. Call it again with a JSON object.", call.name));
+    }
+    let reason = schemas.misfit(&definition.input_schema, &call.args)?;
+    Some(format!("The arguments of {} do not fit its schema, so it was not run: {reason}", call.name))
+}
+
+/// A tool that does not exist, or that this mode does not offer: the model learns what does (SPEC T-40).
+fn unknown(profile: &Profile, call: &ToolCallPart) -> CallPlan {
+    let names: Vec<_> = profile.tools.iter().map(AsRef::as_ref).collect();
+    let offer = if names.is_empty() { "No tools are available.".to_owned() } else { format!("Available tools: {}.", names.join(", ")) };
+    CallPlan {
+        call: call.id.clone(),
+        gate: refuse(&format!("There is no tool named \"{}\". {offer} Use exact names.", call.name)),
+        decision: Decision { verdict: Verdict::Hidden, reason: Reason::NotInMode },
+        effect: ToolEffect::ReadOnly,
+        category: ToolCategory::Other,
+        answer_schema: None,
+        definition: String::new(),
+    }
+}
+
+fn refuse(text: &str) -> Gate {
+    Gate::Refuse { result: failure(text) }
+}
+
+/// A result that says what went wrong.
+pub(crate) fn failure(text: &str) -> ToolResult {
+    ToolResult { output: ToolOutput::text(text), is_error: true }
+}
+
+/// An id for a call that is new in the thread: the provider's where it can be, else suffixed.
+pub(crate) fn fresh_call(wanted: &str, step: u32, index: usize, child: Option<&str>, taken: impl Fn(&ToolCallId) -> bool) -> ToolCallId {
+    let base = if wanted.is_empty() { format!("call_{step}_{index}") } else { wanted.to_owned() };
+    let base = match child {
+        Some(ordinal) => format!("{base}~{ordinal}"),
+        None => base,
+    };
+    let first = ToolCallId::from(base.as_str());
+    if !taken(&first) {
+        return first;
+    }
+    // The thread is finite, so this ends.
+    (2u64..).map(|n| ToolCallId::from(format!("{base}~{n}"))).find(|id| !taken(id)).unwrap_or(first)
+}

@@ -1,0 +1,80 @@
+//! Progress of tools on its way to whoever listens: never waits, never grows without bound.
+
+use std::sync::{Mutex, PoisonError};
+
+use ac_core::{
+    EventBody, ToolCallId,
+    tool::{ProgressSink, ToolProgress},
+};
+use tokio::sync::Notify;
+
+/// Progress that was reported and not told yet. Output of one command is joined while it waits; what does not fit any more is left out
+/// and said so. The full output is the tool's business, not the view's.
+#[derive(Debug, Default)]
+pub(crate) struct ProgressBuffer {
+    waiting: Mutex<Waiting>,
+    notify: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    items: Vec<(ToolCallId, ToolProgress)>,
+    bytes: usize,
+    dropped: usize,
+}
+
+impl ProgressBuffer {
+    /// Bytes of command output that may wait.
+    const BYTES: usize = 256 * 1024;
+    /// Other reports that may wait.
+    const ITEMS: usize = 1024;
+
+    /// Waits until there is something.
+    pub(crate) async fn ready(&self) {
+        self.notify.notified().await;
+    }
+
+    /// Takes what waits, as events.
+    pub(crate) fn take(&self) -> Vec<EventBody> {
+        let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut events: Vec<_> = waiting.items.into_iter().map(|(call, progress)| event(call, progress)).collect();
+        if waiting.dropped > 0 {
+            events.push(EventBody::Info { message: format!("{} bytes of command output were not shown", waiting.dropped) });
+        }
+        events
+    }
+}
+
+impl ProgressSink for ProgressBuffer {
+    fn report(&self, call: &ToolCallId, progress: ToolProgress) {
+        {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            if let ToolProgress::Shell { text, stderr } = progress {
+                if waiting.bytes + text.len() > Self::BYTES {
+                    waiting.dropped += text.len();
+                } else {
+                    waiting.bytes += text.len();
+                    match waiting.items.last_mut() {
+                        Some((last, ToolProgress::Shell { text: open, stderr: same })) if last == call && *same == stderr => {
+                            open.push_str(&text);
+                        }
+                        _ => waiting.items.push((call.clone(), ToolProgress::Shell { text, stderr })),
+                    }
+                }
+            } else if waiting.items.len() < Self::ITEMS || matches!(progress, ToolProgress::Exit { .. }) {
+                waiting.items.push((call.clone(), progress));
+            }
+        }
+        self.notify.notify_one();
+    }
+}
+
+fn event(call: ToolCallId, progress: ToolProgress) -> EventBody {
+    match progress {
+        ToolProgress::Update(partial) => EventBody::ToolUpdate { call, partial },
+        ToolProgress::Shell { text, stderr } => EventBody::ShellOutput { call, output: text, stderr },
+        ToolProgress::Exit { code } => EventBody::CommandExit { call, exit_code: code },
+        ToolProgress::Event(body) => *body,
+        other => EventBody::ToolUpdate { call, partial: serde_json::Value::String(format!("{other:?}")) },
+    }
+}

@@ -1,0 +1,143 @@
+//! One model call in flight: polled by the driver, never a task of its own.
+
+use std::{
+    collections::{HashMap, HashSet},
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use ac_core::{CancelToken, ModelError, ModelErrorKind, ModelEvent, ModelStream, Part, ToolCallId, assemble::Assembler, model::Finish};
+use futures::{FutureExt, StreamExt, future::BoxFuture};
+
+/// A model call in flight.
+pub(crate) struct Sampling {
+    /// Names it.
+    pub(crate) attempt: u32,
+    cancel: CancelToken,
+    state: State,
+    answer: Assembler,
+    /// The final ids of calls, by the provider's index; taken when a call is first seen, so that its events already carry it.
+    calls: HashMap<u32, ToolCallId>,
+    taken: HashSet<ToolCallId>,
+    /// Indexes whose arguments stream.
+    streaming: HashSet<u32>,
+}
+
+enum State {
+    Connecting(BoxFuture<'static, Result<ModelStream, ModelError>>),
+    Streaming(ModelStream),
+    Over,
+}
+
+/// What became of a model call.
+pub(crate) enum Sampled {
+    /// The next event.
+    Event(ModelEvent),
+    /// It is complete.
+    Finished(Finish),
+    /// It is not.
+    Failed(ModelError),
+}
+
+impl Sampling {
+    pub(crate) fn new(attempt: u32, cancel: CancelToken, connect: BoxFuture<'static, Result<ModelStream, ModelError>>) -> Self {
+        Self {
+            attempt,
+            cancel,
+            state: State::Connecting(connect),
+            answer: Assembler::new(),
+            calls: HashMap::new(),
+            taken: HashSet::new(),
+            streaming: HashSet::new(),
+        }
+    }
+
+    /// Waits for what comes next. Cancel safe: nothing is lost when the future is dropped.
+    pub(crate) async fn next(&mut self) -> Sampled {
+        std::future::poll_fn(|cx| self.poll(cx)).await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Sampled> {
+        loop {
+            match &mut self.state {
+                State::Connecting(connect) => match std::task::ready!(connect.poll_unpin(cx)) {
+                    Ok(stream) => self.state = State::Streaming(stream),
+                    Err(error) => {
+                        self.state = State::Over;
+                        return Poll::Ready(Sampled::Failed(error));
+                    }
+                },
+                State::Streaming(stream) => {
+                    let item = std::task::ready!(Pin::new(stream).poll_next_unpin(cx));
+                    return Poll::Ready(match item {
+                        Some(Ok(ModelEvent::Finish(finish))) => {
+                            self.state = State::Over;
+                            Sampled::Finished(finish)
+                        }
+                        Some(Ok(event)) => Sampled::Event(event),
+                        Some(Err(error)) => {
+                            self.state = State::Over;
+                            Sampled::Failed(error)
+                        }
+                        None => {
+                            self.state = State::Over;
+                            Sampled::Failed(ModelError::new(
+                                ModelErrorKind::Truncated,
+                                "the model's answer ended before it was complete; nothing that was cut off is run",
+                            ))
+                        }
+                    });
+                }
+                State::Over => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Takes an event into the answer.
+    pub(crate) fn take(&mut self, event: ModelEvent) {
+        self.answer.push(event);
+    }
+
+    /// Marks a call as streaming its arguments; answers whether it was not before.
+    pub(crate) fn begins_input(&mut self, index: u32) -> bool {
+        self.streaming.insert(index)
+    }
+
+    /// Whether the arguments of this call were streaming until now.
+    pub(crate) fn ends_input(&mut self, index: u32) -> bool {
+        self.streaming.remove(&index)
+    }
+
+    /// The final id of the call at this index.
+    pub(crate) fn call(&self, index: u32) -> Option<&ToolCallId> {
+        self.calls.get(&index)
+    }
+
+    /// Settles the final id of the call at this index, if it has none yet.
+    pub(crate) fn settle_call(&mut self, index: u32, fresh: impl FnOnce(usize, &HashSet<ToolCallId>) -> ToolCallId) -> ToolCallId {
+        if let Some(id) = self.calls.get(&index) {
+            return id.clone();
+        }
+        let id = fresh(self.calls.len(), &self.taken);
+        self.taken.insert(id.clone());
+        self.calls.insert(index, id.clone());
+        id
+    }
+
+    /// The parts of the complete answer.
+    pub(crate) fn into_parts(mut self) -> Vec<Part> {
+        std::mem::take(&mut self.answer).into_parts().0
+    }
+
+    /// What may be kept of an answer that was cut.
+    pub(crate) fn into_partial(mut self) -> Vec<Part> {
+        std::mem::take(&mut self.answer).into_partial()
+    }
+}
+
+/// However the call ends, the connection does too.
+impl Drop for Sampling {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}

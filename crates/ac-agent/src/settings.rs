@@ -1,0 +1,24 @@
+use std::time::Duration;
+
+/// How a runtime behaves in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RuntimeSettings {
+    /// How long a lease lasts; it is renewed after a third of it. After a crash nobody takes the run over before it ends.
+    pub lease: Duration,
+    /// How long a tool may go on after it was told to stop; also the least that a lease must last when a tool is started.
+    pub grace: Duration,
+    /// How often a run that waits looks for what other processes stored.
+    pub poll: Duration,
+    /// At most so many tool calls of one step run at once.
+    pub parallel: usize,
+    /// At most so many of the newest messages are sent to a model; `None` sends all.
+    pub history: Option<usize>,
+}
+
+impl Default for RuntimeSettings {
+    /// 15 s, 2 s, 2 s, 10 calls (SPEC T-31), the whole thread.
+    fn default() -> Self {
+        Self { lease: Duration::from_secs(15), grace: Duration::from_secs(2), poll: Duration::from_secs(2), parallel: 10, history: None }
+    }
+}

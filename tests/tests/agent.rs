@@ -1,0 +1,273 @@
+//! The bare agent: streams, answers, restarts.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use ac_agent::{Agent, AgentChunk, ChunkBody, RunErrorKind, RuntimeSettings, StreamOptions};
+use ac_core::{
+    Tool, ToolCategory, ToolContext, ToolDefinition, ToolEffect, ToolError, ToolOutcome, ToolOutput, permission::DefaultPolicies,
+};
+use ac_engine::{Answer, Refusal};
+use ac_storage::{MemoryStorage, Storage};
+use ac_testkit::{ManualClock, ScriptedModel, SequentialIds, Turn};
+use ac_tools::{AskUser, SubmitPlan};
+use async_trait::async_trait;
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+/// Counts its runs.
+struct Work {
+    name: &'static str,
+    effect: ToolEffect,
+    done: Arc<AtomicUsize>,
+    slow: bool,
+}
+
+#[async_trait]
+impl Tool for Work {
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition::new(self.name, "Works.", json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}))
+            .category(ToolCategory::Execute)
+            .effect(self.effect)
+    }
+
+    async fn call(&self, args: Value, cx: &ToolContext) -> Result<ToolOutcome, ToolError> {
+        self.done.fetch_add(1, Ordering::SeqCst);
+        if self.slow {
+            cx.cancel.cancelled().await;
+            return Err(ToolError::failed("stopped"));
+        }
+        Ok(ToolOutcome::Done(ToolOutput::new(json!({"did": args["n"]}))))
+    }
+}
+
+struct World {
+    storage: Arc<dyn Storage>,
+    model: Arc<ScriptedModel>,
+    done: Arc<AtomicUsize>,
+    clock: Arc<ManualClock>,
+    ids: Arc<SequentialIds>,
+    slow: bool,
+}
+
+impl World {
+    fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
+        Self {
+            storage: Arc::new(MemoryStorage::new()),
+            model: Arc::new(ScriptedModel::new(turns)),
+            done: Arc::default(),
+            clock: Arc::new(ManualClock::new()),
+            ids: Arc::new(SequentialIds::new()),
+            slow: false,
+        }
+    }
+
+    /// One process: an agent with its own owner id on the shared store.
+    fn agent(&self) -> Agent {
+        let (model, storage, clock, ids) = (self.model.clone(), self.storage.clone(), self.clock.clone(), self.ids.clone());
+        let mut settings = RuntimeSettings::default();
+        settings.grace = std::time::Duration::from_millis(50);
+        Agent::builder("agent", "scripted/model", model, storage, clock, ids)
+            .instructions("Be brief.")
+            .tool(Arc::new(AskUser))
+            .tool(Arc::new(SubmitPlan))
+            .tool(Arc::new(Work { name: "work", effect: ToolEffect::Mutating, done: self.done.clone(), slow: self.slow }))
+            .settings(settings)
+            .build()
+            .unwrap()
+    }
+
+    fn asking(&self) -> Agent {
+        let (model, storage, clock, ids) = (self.model.clone(), self.storage.clone(), self.clock.clone(), self.ids.clone());
+        Agent::builder("agent", "scripted/model", model, storage, clock, ids)
+            .tool(Arc::new(Work { name: "work", effect: ToolEffect::Mutating, done: self.done.clone(), slow: false }))
+            .default_policies(DefaultPolicies::default())
+            .build()
+            .unwrap()
+    }
+
+    fn done(&self) -> usize {
+        self.done.load(Ordering::SeqCst)
+    }
+
+    fn check(&self) {
+        assert_eq!(self.model.violations(), Vec::<String>::new());
+    }
+}
+
+async fn chunks(stream: impl futures::Stream<Item = AgentChunk>) -> Vec<String> {
+    let all: Vec<_> = stream.collect().await;
+    all.iter().map(|chunk| serde_json::to_string(chunk).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_plain_answer_streams_and_finishes() {
+    let world = World::new([Turn::chunks(["Hel", "lo"])]);
+    let stream = world.agent().stream("hi", StreamOptions::default()).await.unwrap();
+    insta::assert_snapshot!(chunks(stream).await.join("\n"), @r#"
+    {"runId":"run-1","type":"text-delta","payload":{"text":"Hello"}}
+    {"runId":"run-1","type":"finish","payload":{"finishReason":"stop","usage":{"input":10,"output":5,"total":15}}}
+    "#);
+    world.check();
+}
+
+#[tokio::test]
+async fn a_text_stream_is_the_text_alone() {
+    let world = World::new([Turn::text("one "), Turn::text("two")]);
+    let stream = world.agent().stream("hi", StreamOptions::default()).await.unwrap();
+    assert_eq!(stream.text_stream().collect::<String>().await, "one ");
+}
+
+#[tokio::test]
+async fn a_plan_suspends_with_its_path_and_an_approval_is_told_to_the_model() {
+    let world = World::new([Turn::tool("p1", "submit_plan", json!({"path": "plan.md"})), Turn::text("building")]);
+    let agent = world.agent();
+    let stream = agent.stream("plan it", StreamOptions::default()).await.unwrap();
+    let run = stream.run_id().clone();
+    let told = chunks(stream).await;
+    assert!(told.last().unwrap().contains(r#""suspendPayload":{"path":"plan.md","toolId":"submit_plan"}"#), "{told:?}");
+
+    let answer = Answer::Reply { value: json!({"action": "approved", "path": "plan.md", "title": "T", "plan": "P"}) };
+    // Another process answers: the first one is gone.
+    agent.runtime().shutdown().await;
+    let stream = world.agent().resume_stream(&run, None, answer).await.unwrap();
+    let told = chunks(stream).await;
+    insta::assert_snapshot!(told.join("\n"), @r#""#);
+    let history = world.model.requests()[1].messages.clone();
+    let result = history.last().unwrap().tool_calls().next().unwrap().state.clone();
+    insta::assert_json_snapshot!(result, @r#""#);
+    world.check();
+}
+
+#[tokio::test]
+async fn a_rejected_plan_carries_the_feedback() {
+    for feedback in [Some("smaller"), None] {
+        let world = World::new([Turn::tool("p1", "submit_plan", json!({"path": "plan.md"})), Turn::text("ok")]);
+        let agent = world.agent();
+        let stream = agent.stream("plan it", StreamOptions::default()).await.unwrap();
+        let run = stream.run_id().clone();
+        chunks(stream).await;
+        let mut value = json!({"action": "rejected"});
+        if let Some(feedback) = feedback {
+            value["feedback"] = json!(feedback);
+        }
+        let stream = agent.resume_stream(&run, Some(&"p1".into()), Answer::Reply { value }).await.unwrap();
+        chunks(stream).await;
+        let text = format!("{:?}", world.model.requests()[1].messages);
+        assert!(text.contains("Plan was not approved."), "{text}");
+        assert_eq!(text.contains("smaller"), feedback.is_some());
+        world.check();
+    }
+}
+
+#[tokio::test]
+async fn an_action_that_is_neither_is_refused_and_the_plan_stays_open() {
+    let world = World::new([Turn::tool("p1", "submit_plan", json!({"path": "plan.md"})), Turn::text("ok")]);
+    let agent = world.agent();
+    let stream = agent.stream("plan it", StreamOptions::default()).await.unwrap();
+    let run = stream.run_id().clone();
+    chunks(stream).await;
+    let wrong = agent.resume_stream(&run, None, Answer::Reply { value: json!({"action": "sure"}) }).await.err().unwrap();
+    assert_eq!(wrong.kind(), RunErrorKind::InvalidAnswer);
+    assert!(agent.resume_stream(&run, None, Answer::Reply { value: json!({"action": "approved"}) }).await.is_ok());
+}
+
+/// B-03: two approvals of one step are both listed and answered in any order, each with its own arguments.
+#[tokio::test]
+async fn two_approvals_of_one_step_are_answered_in_any_order() {
+    let turn = Turn::tool("a", "work", json!({"n": 1})).then_tool("b", "work", json!({"n": 2}));
+    let world = World::new([turn, Turn::text("done")]);
+    let agent = world.asking();
+    let stream = agent.stream("go", StreamOptions::default()).await.unwrap();
+    let run = stream.run_id().clone();
+    let asked = chunks(stream).await;
+    assert_eq!(asked.iter().filter(|chunk| chunk.contains("tool-call-approval")).count(), 2, "{asked:?}");
+    assert_eq!(world.done(), 0);
+    chunks(agent.resume_stream(&run, Some(&"b".into()), Answer::Approve { grant: None }).await.unwrap()).await;
+    assert_eq!(world.done(), 1);
+    let told = chunks(agent.resume_stream(&run, Some(&"a".into()), Answer::Approve { grant: None }).await.unwrap()).await;
+    assert_eq!(world.done(), 2);
+    assert!(told.last().unwrap().contains("finish"), "{told:?}");
+    let history = world.model.requests()[1].messages.clone();
+    let results: Vec<_> = history.last().unwrap().tool_calls().map(|call| (call.id.to_string(), format!("{:?}", call.state))).collect();
+    assert!(results[0].1.contains("Number(1)") && results[1].1.contains("Number(2)"), "{results:?}");
+    world.check();
+}
+
+#[tokio::test]
+async fn the_same_answer_again_is_fine_and_another_is_refused() {
+    let world = World::new([Turn::tool("q", "ask_user", json!({"question": "?"})), Turn::tool("q2", "ask_user", json!({"question": "!"}))]);
+    let agent = world.agent();
+    let stream = agent.stream("go", StreamOptions::default()).await.unwrap();
+    let run = stream.run_id().clone();
+    chunks(stream).await;
+    let yes = Answer::Reply { value: json!("yes") };
+    chunks(agent.resume_stream(&run, Some(&"q".into()), yes.clone()).await.unwrap()).await;
+    assert!(agent.resume_stream(&run, Some(&"q2".into()), Answer::Approve { grant: None }).await.is_err());
+    let (pending, host_less) = ("run-1/0/q#1".parse().unwrap(), agent.runtime().load(&run).await.unwrap().unwrap().1);
+    assert!(host_less.answers.contains_key(&pending));
+    // The first question belongs to a step that is over; its answer is remembered all the same.
+    let again = agent.answer(&pending, yes).await.unwrap();
+    assert!(again.repeated);
+    let other = agent.answer(&pending, Answer::Reply { value: json!("no") }).await.unwrap_err();
+    assert_eq!(other.kind(), RunErrorKind::Refused(Refusal::AlreadyResolved));
+}
+
+#[tokio::test]
+async fn a_tool_that_ran_when_its_process_died_is_in_doubt_and_never_runs_twice_by_itself() {
+    let mut world = World::new([Turn::tool("w", "work", json!({"n": 1})), Turn::text("done")]);
+    world.slow = true;
+    let first = world.agent();
+    // A process of its own, as far as tasks go: when its executor is dropped, everything in it stops where it is.
+    let process = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let stream = process.spawn(async move { first.stream("go", StreamOptions::default()).await.unwrap() }).await.unwrap();
+    let run = stream.run_id().clone();
+    while world.done() == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    process.shutdown_background();
+    assert_eq!(world.agent().recover_stream(&run).await.err().unwrap().kind(), RunErrorKind::Owned);
+    // The lease of the dead process runs out.
+    world.clock.advance(60_000);
+    world.slow = false;
+    let second = world.agent();
+    let told = chunks(second.recover_stream(&run).await.unwrap()).await;
+    assert!(told.last().unwrap().contains("tool-call-suspended"), "{told:?}");
+    assert_eq!(world.done(), 1);
+    let told = chunks(second.resume_stream(&run, None, Answer::RunAgain).await.unwrap()).await;
+    assert!(told.last().unwrap().contains("finish"), "{told:?}");
+    assert_eq!(world.done(), 2);
+    world.check();
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_never_reach_the_tool() {
+    let turn = Turn::tool("a", "work", json!({"n": "x"})).then_raw_tool("b", "work", "{\"n\":").then_tool("c", "nope", json!({}));
+    let world = World::new([turn, Turn::text("sorry")]);
+    let told = chunks(world.agent().stream("go", StreamOptions::default()).await.unwrap()).await;
+    assert_eq!(world.done(), 0);
+    assert_eq!(told.iter().filter(|chunk| chunk.contains(r#""isError":true"#)).count(), 3, "{told:?}");
+    world.check();
+}
+
+#[tokio::test]
+async fn an_error_before_the_answer_ends_the_run_and_says_why() {
+    let world = World::new([Turn::error(401, "no")]);
+    let told = chunks(world.agent().stream("go", StreamOptions::default()).await.unwrap()).await;
+    insta::assert_snapshot!(told.join("\n"), @r#""#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_is_overloaded_is_asked_again() {
+    let world = World::new([Turn::error(503, "busy"), Turn::text("half").then_cut(), Turn::text("whole")]);
+    let stream = world.agent().stream("go", StreamOptions::default()).await.unwrap();
+    let all: Vec<_> = stream.collect().await;
+    assert!(matches!(all.last().unwrap().body, ChunkBody::Finish { .. }), "{all:?}");
+    assert_eq!(world.model.requests().len(), 3);
+    let thread = ac_core::ThreadId::from("thread-1");
+    let stored = world.storage.messages().page(&thread, &Default::default()).await.unwrap().items;
+    assert_eq!(stored.iter().map(|message| message.message.text()).collect::<Vec<_>>(), ["go", "whole"]);
+    world.check();
+}
