@@ -201,6 +201,9 @@ impl Driver {
 
     /// Nothing moves: gives the lease back and looks once more, so that an answer that was committed meanwhile is not missed (`R3`).
     async fn rest(&mut self) -> Result<Go, RunError> {
+        if let Ok(command) = self.commands.try_recv() {
+            return self.command(command).await;
+        }
         self.release().await;
         let before = self.version;
         if self.sync().await? == Go::End {

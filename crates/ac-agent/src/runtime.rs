@@ -102,7 +102,7 @@ impl Runtime {
         let Some(version) = self.shared.commit(&origin, None, &snapshot, &effects, Mark::Own).await? else {
             return Err(RunError::new(RunErrorKind::Busy, "another run holds this thread; wait for it or send the message to it"));
         };
-        self.drive(host, origin, before, snapshot, version, effects, None).await
+        self.drive(host, origin, (before, snapshot, version, effects), None, None).await
     }
 
     /// Answers a wait (`R6`), wherever its run is: by the driver of this process; else by taking the run over; else, where another process
@@ -165,8 +165,18 @@ impl Runtime {
             if next == snapshot {
                 return Ok(Accepted { repeated: true });
             }
-            match self.take_over(host.clone(), run).await {
-                Ok(_) => {}
+            // The driver gets what it is taken over for before it looks around; else it would come to rest at once.
+            let (reply, answer) = oneshot::channel();
+            match self.take(host.clone(), run, Some(command(reply))).await {
+                Ok(handle) => match answer.await {
+                    Ok(Err(error)) if matches!(error.kind(), RunErrorKind::Closed | RunErrorKind::Owned) => {
+                        self.shared.check_open()?;
+                        handle.ended().await;
+                    }
+                    Ok(other) => return other,
+                    // Another caller took it over first; its driver is asked in the next round.
+                    Err(_) => {}
+                },
                 Err(error) if error.kind() == RunErrorKind::Owned => {
                     let mark = Mark::Keep(header.mark.clone());
                     if self.shared.commit(&origin, Some(version), &next, &effects, mark).await?.is_some() {
@@ -185,6 +195,10 @@ impl Runtime {
     /// [`RunErrorKind::Owned`] when somebody else moves it, [`RunErrorKind::NotFound`], [`RunErrorKind::Refused`] when it is over, and what
     /// the store says.
     pub async fn take_over(&self, host: Arc<dyn RunHost>, run: &RunId) -> Result<RunHandle, RunError> {
+        self.take(host, run, None).await
+    }
+
+    async fn take(&self, host: Arc<dyn RunHost>, run: &RunId, first: Option<Command>) -> Result<RunHandle, RunError> {
         self.shared.check_open()?;
         let _one_at_a_time = self.shared.taking(run).lock().await;
         if let Some(handle) = self.live(run) {
@@ -195,15 +209,19 @@ impl Runtime {
             if header.stage == RunStage::Closed {
                 return Err(Refusal::Finished.into());
             }
+            let owned = || RunError::new(RunErrorKind::Owned, "another process moves this run");
+            if self.shared.is_led(run, before.epoch).await? {
+                return Err(owned());
+            }
             let epoch = before.epoch + 1;
-            let Some(lease) = self.shared.take_lease(run, epoch).await? else {
-                return Err(RunError::new(RunErrorKind::Owned, "another process moves this run"));
-            };
+            let Some(lease) = self.shared.take_lease(run, epoch).await? else { return Err(owned()) };
             let origin = RunOrigin::of(&header);
             let mut snapshot = before.clone();
             let effects = snapshot.step(self.shared.clock.now(), Input::Recover { epoch })?;
             match self.shared.commit(&origin, Some(version), &snapshot, &effects, Mark::Own).await {
-                Ok(Some(version)) => return self.drive(host, origin, before, snapshot, version, effects, Some(lease)).await,
+                Ok(Some(version)) => {
+                    return self.drive(host, origin, (before, snapshot, version, effects), Some(lease), first).await;
+                }
                 Ok(None) => self.shared.storage.runs().release_lease(run, &self.shared.owner, epoch).await?,
                 Err(error) => return Err(error),
             }
@@ -244,16 +262,14 @@ impl Runtime {
         });
     }
 
-    #[allow(clippy::too_many_arguments)] // The parts of one commit; a struct for one caller would hide them.
+    /// Spawns the driver of a run whose last step, from `before` to `snapshot`, was just committed.
     async fn drive(
         &self,
         host: Arc<dyn RunHost>,
         origin: RunOrigin,
-        before: RunSnapshot,
-        snapshot: RunSnapshot,
-        version: u64,
-        effects: Vec<Effect>,
+        (before, snapshot, version, effects): (RunSnapshot, RunSnapshot, u64, Vec<Effect>),
         lease: Option<Lease>,
+        first: Option<Command>,
     ) -> Result<RunHandle, RunError> {
         let run = snapshot.run.clone();
         let lease = match lease {
@@ -265,6 +281,10 @@ impl Runtime {
         }
         let usage = self.shared.storage.runs().head(&snapshot.thread).await?.map(|head| head.value.usage).unwrap_or_default();
         let (commands, mailbox) = mpsc::channel(MAILBOX);
+        if let Some(first) = first {
+            // The mailbox is empty, so there is room.
+            let _ = commands.try_send(first);
+        }
         let status = RunStatus { segment_open: false, posture: snapshot.posture(), outcome: snapshot.outcome().cloned(), ended: false };
         let (tell_status, status) = watch::channel(status);
         let handle = RunHandle::new(run.clone(), snapshot.thread.clone(), commands, status);
@@ -317,6 +337,13 @@ impl Shared {
         let lasts = i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX);
         let lease = Lease { owner: self.owner.clone(), epoch, expires: now.plus_millis(lasts) };
         Ok(self.storage.runs().take_lease(run, &lease, now).await?.then_some(lease))
+    }
+
+    /// Whether another process moves the run: its lease is of the run's own epoch, and lasts.
+    async fn is_led(&self, run: &RunId, epoch: u64) -> Result<bool, RunError> {
+        let now = self.clock.now();
+        let lease = self.storage.runs().lease(run).await?;
+        Ok(lease.is_some_and(|lease| lease.owner != self.owner && lease.epoch >= epoch && lease.expires > now))
     }
 
     async fn read(&self, run: &RunId) -> Result<(RunHeader, RunSnapshot, u64), RunError> {
