@@ -15,6 +15,8 @@ mod kv_storage;
 pub mod memory;
 pub mod record;
 mod row;
+#[cfg(feature = "sled")]
+pub mod sled_kv;
 
 pub use domain::{Commit, CommitOutcome, MessageStore, RunStore, SessionStore, StateStore, Storage, ThreadStore};
 pub use error::{StorageError, StorageErrorKind};
@@ -24,3 +26,5 @@ pub use memory::{MemoryKv, MemoryStorage};
 pub use record::{
     CommitMark, Lease, Page, RunHeader, RunParent, RunPosture, RunRecord, RunStage, SessionId, Stored, ThreadHead, ThreadRecord,
 };
+#[cfg(feature = "sled")]
+pub use sled_kv::{Durability, SledOptions, SledStorage};
