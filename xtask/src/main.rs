@@ -1,2 +1,120 @@
-//! Checks of this workspace; `cargo xtask help`.
-fn main() {}
+//! Checks of this workspace; `cargo xtask help` says which.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
+
+mod cargo;
+mod features;
+mod layers;
+mod licences;
+mod page;
+mod report;
+mod soak;
+mod source;
+mod tidy;
+mod words;
+
+use std::{error::Error, path::Path, process::ExitCode};
+
+use report::{Report, Verdict};
+
+const HELP: &str = "\
+cargo xtask TASK
+
+  ci         all that a change must pass, in this order: fmt, layers, tidy, clippy, test, features, docs, deny
+  layers     the house stands as xtask/layers.toml says: dependencies, trees, forbidden code
+  tidy       sizes and names of files, first lines, words, links, invariants and their checks, generated text
+  features   every crate with none, each, the default and all of its features; --pairs: each pair as well
+  docs       writes the generated parts of documents, then builds the API documentation without a warning
+  deny       licences, bans and sources, as deny.toml says
+  soak       what is too long for ci; --only STEP, --skip STEP (see below)
+  help       this
+
+Everything builds in CARGO_TARGET_DIR, by default in ~/.cache/agent-controller/target. All stages run even if one fails; the last line
+is `N passed, N failed` over tests and checks, and the exit code is 1 if something failed.
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let task = args.first().map_or("help", String::as_str);
+    let root = source::root();
+    let mut report = Report::default();
+    match task {
+        "ci" => ci(&root, &mut report),
+        "layers" => layer_stage(&root, &mut report),
+        "tidy" => tidy_stage(&root, &mut report),
+        "features" => {
+            let depth = if args.iter().any(|arg| arg == "--pairs") { features::Depth::Pairs } else { features::Depth::Each };
+            feature_stage(&root, depth, &mut report);
+        }
+        "docs" => {
+            report.stage("generate", "the generated parts of documents", || {
+                page::write(&root, &source::read(&root)?, &cargo::metadata(&root)?)?;
+                Ok(Verdict::check(Vec::new()))
+            });
+            docs_stage(&root, &mut report);
+        }
+        "deny" => deny_stage(&root, &mut report),
+        "soak" => {
+            if let Err(error) = soak::run(&root, &args, &mut report) {
+                eprintln!("soak: {error}");
+                return ExitCode::FAILURE;
+            }
+        }
+        "help" | "--help" | "-h" => {
+            println!("{HELP}\nsteps of soak: {}", soak::names());
+            return ExitCode::SUCCESS;
+        }
+        other => {
+            eprintln!("there is no task `{other}`; `cargo xtask help` lists them");
+            return ExitCode::from(64);
+        }
+    }
+    println!("{}", report.summary());
+    if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn ci(root: &Path, report: &mut Report) {
+    println!("building in {}", cargo::target_dir().display());
+    child(root, report, "fmt", "every file is formatted", &["fmt", "--all", "--check"], &[]);
+    layer_stage(root, report);
+    tidy_stage(root, report);
+    let lint = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
+    child(root, report, "clippy", "no warning in any target with any feature", &lint, &[]);
+    // The same features as for clippy; without --all-targets, which would leave the examples in documentation out.
+    let test = ["test", "--workspace", "--all-features", "--no-fail-fast"];
+    child(root, report, "test", "every test and every example in documentation", &test, &[]);
+    feature_stage(root, features::Depth::Each, report);
+    docs_stage(root, report);
+    deny_stage(root, report);
+}
+
+fn layer_stage(root: &Path, report: &mut Report) {
+    report.stage("layers", "dependencies point downward, code stays where it belongs", || Ok(Verdict::check(layers::run(root)?)));
+}
+
+fn tidy_stage(root: &Path, report: &mut Report) {
+    report.stage("tidy", "sizes, names, words, links, invariants, generated text", || Ok(Verdict::check(tidy::run(root)?)));
+}
+
+fn feature_stage(root: &Path, depth: features::Depth, report: &mut Report) {
+    report.stage("features", "every crate with different sets of features", || {
+        let (passed, found) = features::run(root, depth)?;
+        Ok(Verdict { passed, failed: found.len() as u64, found, skipped: false })
+    });
+}
+
+fn docs_stage(root: &Path, report: &mut Report) {
+    let args = ["doc", "--workspace", "--no-deps", "--all-features"];
+    child(root, report, "docs", "the API documentation builds without a warning", &args, &[("RUSTDOCFLAGS", "-D warnings")]);
+}
+
+fn deny_stage(root: &Path, report: &mut Report) {
+    report.stage("deny", "licences, bans and sources", || Ok(Verdict::check(licences::run(root)?)));
+}
+
+fn child(root: &Path, report: &mut Report, name: &str, what: &str, args: &[&str], envs: &[(&str, &str)]) {
+    report.stage(name, what, || -> Result<Verdict, Box<dyn Error>> {
+        let mut command = cargo::command(root, args);
+        command.envs(envs.iter().copied());
+        Ok(Verdict::child(&cargo::run(&mut command)?))
+    });
+}
