@@ -77,7 +77,7 @@ fn ci(root: &Path, report: &mut Report) {
     child(root, report, "fmt", "every file is formatted", &["fmt", "--all", "--check"], &[]);
     layer_stage(root, report);
     tidy_stage(root, report);
-    let lint = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
+    let lint = ["clippy", "--workspace", "--all-targets", "--all-features", "--keep-going", "--", "-D", "warnings"];
     child(root, report, "clippy", "no warning in any target with any feature", &lint, &[]);
     // The same features as for clippy; without --all-targets, which would leave the examples in documentation out.
     let test = ["test", "--workspace", "--all-features", "--no-fail-fast"];
@@ -103,7 +103,7 @@ fn feature_stage(root: &Path, depth: features::Depth, report: &mut Report) {
 }
 
 fn docs_stage(root: &Path, report: &mut Report) {
-    let args = ["doc", "--workspace", "--no-deps", "--all-features"];
+    let args = ["doc", "--workspace", "--no-deps", "--all-features", "--keep-going"];
     child(root, report, "docs", "the API documentation builds without a warning", &args, &[("RUSTDOCFLAGS", "-D warnings")]);
 }
 

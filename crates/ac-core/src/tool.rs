@@ -24,7 +24,7 @@ pub trait Tool: Send + Sync + 'static {
 
     /// Does it. `args` fit [`ToolDefinition::input_schema`].
     ///
-    /// Watch [`ToolContext::cancel`]: after it fires the call has a moment to end well, then its future is dropped.
+    /// Watch [`ToolContextParts::cancel`](ToolContextParts): after it fires the call has a moment to end well, then its future is dropped.
     ///
     /// # Errors
     /// Whatever kind but [`ToolErrorKind::Fatal`] reaches the model as a failed result, and the run goes on.
