@@ -17,7 +17,6 @@ mod history;
 mod host;
 mod progress;
 mod record;
-mod retry;
 mod runtime;
 mod sampling;
 mod settings;

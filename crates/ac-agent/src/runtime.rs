@@ -11,6 +11,7 @@ use std::{
 
 use ac_core::{CancelToken, Clock, ErrorInfo, Ids, ModelError, OwnerId, PendingId, RunId, ToolCallId, event::EndReason};
 use ac_engine::{Answer, Effect, Input, Outcome, Phase, Refusal, RunSnapshot, StartRun};
+use ac_llm::retry;
 use ac_storage::{Lease, RunHeader, RunStage, Storage};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -327,9 +328,13 @@ impl Shared {
         self.commits.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// How long to wait before a model call is tried again; `None` when that is no use.
-    pub(crate) fn retry(&self, error: &ModelError, tries: u32) -> Option<Duration> {
-        crate::retry::delay(error, tries)
+    /// How long to wait before a model call is tried again, after `tries` of at most `attempts` failed; `None` when that is no use.
+    pub(crate) fn retry(&self, run: &RunId, error: &ModelError, tries: u32, attempts: u32) -> Option<Duration> {
+        let mut policy = self.settings.retry;
+        policy.attempts = attempts;
+        // Jitter has to differ between runs that failed together, and to be the same in every transcript of one run.
+        let spread = run.as_str().bytes().fold(tries, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
+        retry::next(&policy, error, tries, f64::from(spread % 1000) / 1000.0)
     }
 
     pub(crate) async fn take_lease(&self, run: &RunId, epoch: u64) -> Result<Option<Lease>, RunError> {

@@ -1,7 +1,9 @@
 use std::time::Duration;
 
+use ac_llm::retry::RetryPolicy;
+
 /// How a runtime behaves in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RuntimeSettings {
     /// How long a lease lasts; it is renewed after a third of it. After a crash nobody takes the run over before it ends.
@@ -14,11 +16,20 @@ pub struct RuntimeSettings {
     pub parallel: usize,
     /// At most so many of the newest messages are sent to a model; `None` sends all.
     pub history: Option<usize>,
+    /// How long to wait before a model call is tried again. How often is said by the run's [`Limits`](ac_engine::Limits).
+    pub retry: RetryPolicy,
 }
 
 impl Default for RuntimeSettings {
     /// 15 s, 2 s, 2 s, 10 calls (SPEC T-31), the whole thread.
     fn default() -> Self {
-        Self { lease: Duration::from_secs(15), grace: Duration::from_secs(2), poll: Duration::from_secs(2), parallel: 10, history: None }
+        Self {
+            lease: Duration::from_secs(15),
+            grace: Duration::from_secs(2),
+            poll: Duration::from_secs(2),
+            parallel: 10,
+            history: None,
+            retry: RetryPolicy::default(),
+        }
     }
 }

@@ -27,7 +27,7 @@ pub trait Tool: Send + Sync + 'static {
     /// Watch [`ToolContextParts::cancel`](ToolContextParts): after it fires the call has a moment to end well, then its future is dropped.
     ///
     /// # Errors
-    /// Whatever kind but [`ToolErrorKind::Fatal`] reaches the model as a failed result, and the run goes on.
+    /// The message reaches the model as a failed result, and the run goes on.
     async fn call(&self, args: Value, cx: &ToolContext) -> Result<ToolOutcome, ToolError>;
 
     /// Goes on after a person answered. `with.answer` fits [`ToolDefinition::answer_schema`].

@@ -86,7 +86,7 @@ impl Driver {
             return self.report(Input::SampleStopped { attempt, partial }).await;
         }
         let tries = self.snapshot.failures + 1;
-        let wait = (tries < self.snapshot.profile.limits.attempts).then(|| self.shared.retry(error, tries)).flatten();
+        let wait = self.shared.retry(&self.snapshot.run, error, tries, self.snapshot.profile.limits.attempts);
         if let Some(wait) = wait {
             self.backoff = Some(Instant::now() + wait);
             self.teller.retry_delay_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);

@@ -12,11 +12,11 @@ pub enum ToolErrorKind {
     Denied,
     /// It was told to stop and did.
     Cancelled,
-    /// The tool itself is broken. Ends the run.
+    /// The tool itself is broken: told as an error event besides the failed result.
     Fatal,
 }
 
-/// A tool that failed. All kinds but [`ToolErrorKind::Fatal`] become a failed result that the model reads.
+/// A tool that failed. The model reads the message as a failed result, and the run goes on.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
