@@ -23,6 +23,8 @@ pub(crate) struct Teller {
     shown: Vec<Shown>,
     /// The message that the moments being told are about.
     message: Option<Arc<Message>>,
+    /// What waited for the run when that was last told.
+    queued: Arc<[QueueItem]>,
     /// Tokens of the thread.
     total: Usage,
     /// The wait before the retry that is told next.
@@ -49,8 +51,8 @@ impl Teller {
         total: Usage,
         message: Option<Arc<Message>>,
     ) -> Self {
-        let shown = vec![];
-        Self { host, run, parent_call, segment: false, announced: None, shown, message, total, retry_delay_ms: 0 }
+        let (shown, queued) = (vec![], Arc::default());
+        Self { host, run, parent_call, segment: false, announced: None, shown, message, queued, total, retry_delay_ms: 0 }
     }
 
     /// Whether a segment is open.
@@ -115,7 +117,7 @@ impl Teller {
                 let total = self.total.clone();
                 self.tell(EventBody::UsageUpdate { usage, total });
             }
-            Moment::QueueChanged => self.host.tell(&self.run, EventBody::QueueChanged { items: queue(now) }),
+            Moment::QueueChanged => self.queue_changed(now),
             Moment::SegmentEnd { reason, finish, error } => self.end_segment(reason, finish, error),
         }
     }
@@ -172,6 +174,15 @@ impl Teller {
         self.shown = vec![part];
         self.tell(EventBody::MessageStart { message: Arc::new(message) });
         0
+    }
+
+    /// A message that was delivered in the commit that took it never waited.
+    fn queue_changed(&mut self, now: &RunSnapshot) {
+        let items = queue(now);
+        if items != self.queued {
+            self.queued = items.clone();
+            self.host.tell(&self.run, EventBody::QueueChanged { items });
+        }
     }
 
     fn message_changed(&mut self, message: Arc<Message>, parts: &[usize]) {
