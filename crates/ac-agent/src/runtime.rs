@@ -119,15 +119,8 @@ impl Runtime {
         answer: Answer,
         request_context: Option<Map<String, Value>>,
     ) -> Result<Accepted, RunError> {
-        let run = pending.run.clone();
-        let command =
-            |reply| Command::Answer { pending: pending.clone(), answer: answer.clone(), request_context: request_context.clone(), reply };
-        self.route(&host, &run, command, async |snapshot, reference| {
-            let mut schemas = Schemas::default();
-            let context = request_context.clone();
-            answer::prepare(host.as_ref(), reference, snapshot, &mut schemas, pending.clone(), answer.clone(), context).await
-        })
-        .await
+        let ask = Ask::Answer { pending: pending.clone(), answer, request_context };
+        self.route(&host, &pending.run, &ask).await
     }
 
     /// Gives an input (a message, an abort, a cancelled call) to a run, wherever it is; see [`Runtime::answer`].
@@ -135,20 +128,13 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::answer`].
     pub async fn deliver(&self, host: Arc<dyn RunHost>, run: &RunId, input: Input) -> Result<Accepted, RunError> {
-        let command = |reply| Command::Input { input: input.clone(), reply };
-        self.route(&host, run, command, async |_, _| Ok(input.clone())).await
+        self.route(&host, run, &Ask::Input(input)).await
     }
 
-    async fn route(
-        &self,
-        host: &Arc<dyn RunHost>,
-        run: &RunId,
-        command: impl Fn(oneshot::Sender<Result<Accepted, RunError>>) -> Command,
-        input: impl AsyncFn(&RunSnapshot, &crate::RunRef) -> Result<Input, RunError>,
-    ) -> Result<Accepted, RunError> {
+    async fn route(&self, host: &Arc<dyn RunHost>, run: &RunId, ask: &Ask) -> Result<Accepted, RunError> {
         for _ in 0..16 {
             if let Some(handle) = self.live(run) {
-                match handle.ask(&command).await {
+                match handle.ask(|reply| ask.command(reply)).await {
                     Err(error) if matches!(error.kind(), RunErrorKind::Closed | RunErrorKind::Owned) => {
                         self.shared.check_open()?;
                         handle.ended().await;
@@ -160,7 +146,7 @@ impl Runtime {
             let (header, snapshot, version) = self.shared.read(run).await?;
             let origin = RunOrigin::of(&header);
             let reference = crate::RunRef { run: run.clone(), thread: snapshot.thread.clone(), resource: origin.resource.clone() };
-            let prepared = input(&snapshot, &reference).await?;
+            let prepared = ask.prepare(host.as_ref(), &reference, &snapshot).await?;
             let mut next = snapshot.clone();
             let effects = next.step(self.shared.clock.now(), prepared)?;
             if next == snapshot {
@@ -168,7 +154,7 @@ impl Runtime {
             }
             // The driver gets what it is taken over for before it looks around; else it would come to rest at once.
             let (reply, answer) = oneshot::channel();
-            match self.take(host.clone(), run, Some(command(reply))).await {
+            match self.take(host.clone(), run, Some(ask.command(reply))).await {
                 Ok(handle) => match answer.await {
                     Ok(Err(error)) if matches!(error.kind(), RunErrorKind::Closed | RunErrorKind::Owned) => {
                         self.shared.check_open()?;
@@ -382,6 +368,32 @@ impl Shared {
         let page = self.storage.messages().page(&snapshot.thread, &query).await?;
         let last = page.items.into_iter().find(|stored| stored.message.role == ac_core::Role::Assistant);
         Ok(last.map(|stored| stored.message.text()).unwrap_or_default())
+    }
+}
+
+/// What somebody wants of a run, until it is settled who moves that run.
+#[derive(Clone)]
+enum Ask {
+    Input(Input),
+    Answer { pending: PendingId, answer: Answer, request_context: Option<Map<String, Value>> },
+}
+
+impl Ask {
+    fn command(&self, reply: oneshot::Sender<Result<Accepted, RunError>>) -> Command {
+        match self.clone() {
+            Self::Input(input) => Command::Input { input, reply },
+            Self::Answer { pending, answer, request_context } => Command::Answer { pending, answer, request_context, reply },
+        }
+    }
+
+    /// The input that it is for the machine.
+    async fn prepare(&self, host: &dyn RunHost, run: &crate::RunRef, snapshot: &RunSnapshot) -> Result<Input, RunError> {
+        match self.clone() {
+            Self::Input(input) => Ok(input),
+            Self::Answer { pending, answer, request_context } => {
+                answer::prepare(host, run, snapshot, &mut Schemas::default(), pending, answer, request_context).await
+            }
+        }
     }
 }
 
