@@ -1,0 +1,85 @@
+//! A session as the host of its runs.
+
+use std::sync::Arc;
+
+use ac_agent::{RunError, RunErrorKind, RunHost, RunRef};
+use ac_core::{Decision, EventBody, ModelError, ModelId, ModelProvider, ThreadId, ToolDefinition, event::EndReason, tool::Capabilities};
+use ac_engine::{Outbox, OutboxAction, Profile, RunSnapshot};
+use ac_tools::ToolSet;
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::{Session, run::THREAD_KEY};
+use crate::feed::About;
+
+struct Host(Session);
+
+impl Session {
+    /// What the runs of this session work for.
+    pub(crate) fn host(&self) -> Arc<dyn RunHost> {
+        Arc::new(Host(self.clone()))
+    }
+}
+
+#[async_trait]
+impl RunHost for Host {
+    fn provider(&self, model: &ModelId) -> Result<Arc<dyn ModelProvider>, ModelError> {
+        self.0.shared().config.router.provider(model)
+    }
+
+    fn tools(&self, profile: &Profile) -> Arc<ToolSet> {
+        self.0.shared().config.tools(&profile.mode).clone()
+    }
+
+    fn decide(&self, profile: &Profile, definition: &ToolDefinition, _: &Value) -> Decision {
+        self.0.decide_in(definition, Some(&profile.tools))
+    }
+
+    fn capabilities(&self, run: &RunRef) -> Capabilities {
+        match &self.0.shared().config.lend {
+            Some(lend) => lend(run, Capabilities::new()),
+            None => Capabilities::new(),
+        }
+    }
+
+    /// The target of the run's own mode, not of one that the person chose meanwhile (SPEC B-15).
+    async fn plan_target(&self, profile: &Profile) -> Result<Profile, RunError> {
+        let config = &self.0.shared().config;
+        let target = config.plan_target(&profile.mode);
+        let Some(prepared) = config.mode(&target) else {
+            return Err(RunError::new(RunErrorKind::InvalidAnswer, format!("the plan leads to mode `{target}`, which does not exist")));
+        };
+        let thread = profile.host.get(THREAD_KEY).and_then(Value::as_str).map(ThreadId::from);
+        // What another process stored of the session counts too.
+        self.0.refresh().await?;
+        let mut next = profile.clone();
+        next.model = self.0.model_on(&self.0.view(), thread.as_ref(), &target).unwrap_or_else(|| profile.model.clone());
+        next.mode = target;
+        next.instructions = prepared.instructions.clone();
+        next.tools = self.0.visible_tools(prepared);
+        Ok(next)
+    }
+
+    async fn apply(&self, snapshot: &RunSnapshot, item: &Outbox) -> Result<(), RunError> {
+        match &item.action {
+            OutboxAction::StartChild { run, call, child } => self.0.start_child(snapshot, run, call, child).await?,
+            OutboxAction::AbortChild { run } => self.0.abort_child(run.clone()).await?,
+            _ => self.0.apply_item(snapshot, item).await?,
+        }
+        Ok(())
+    }
+
+    fn tell(&self, run: &RunRef, body: EventBody) {
+        let about = About { run: Some(run.run.clone()), thread: Some(run.thread.clone()) };
+        match body {
+            EventBody::QueueChanged { items } => self.0.feed().waiting(about, &items),
+            body => {
+                let over = matches!(body, EventBody::AgentEnd { reason, .. } if reason != EndReason::Suspended);
+                self.0.tell(about, body);
+                if over {
+                    self.0.watch_end(&run.run, &run.thread);
+                }
+            }
+        }
+    }
+}

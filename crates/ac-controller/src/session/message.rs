@@ -1,0 +1,107 @@
+use std::sync::Arc;
+
+use ac_core::{
+    Message, Part,
+    message::{Author, FilePart, FileSource},
+};
+use base64::Engine as _;
+use serde_json::{Map, Value};
+
+use crate::{ControllerError, ControllerErrorKind, controller::Shared};
+
+/// What a person says: text, files, and what goes with them.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct UserMessage {
+    text: String,
+    files: Vec<FilePart>,
+    author: Option<Author>,
+    host: Map<String, Value>,
+    pub(crate) request_context: Map<String, Value>,
+}
+
+impl UserMessage {
+    /// The most that a request context may be, as JSON, in bytes.
+    pub const MAX_REQUEST_CONTEXT: usize = 64 * 1024;
+
+    /// Text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// With a file. Text and JSON files become text that every model reads (SPEC S-8).
+    pub fn file(mut self, file: FilePart) -> Self {
+        self.files.push(file);
+        self
+    }
+
+    /// Who says it, where several people speak (SPEC C-49). An author without an id does not count.
+    pub fn author(mut self, author: Author) -> Self {
+        self.author = Some(author).filter(|author| !author.id.is_empty());
+        self
+    }
+
+    /// JSON that the tools of the run may read.
+    pub fn request_context(mut self, context: Map<String, Value>) -> Self {
+        self.request_context = context;
+        self
+    }
+
+    /// What the host keeps with the message.
+    pub fn host(mut self, data: Map<String, Value>) -> Self {
+        self.host = data;
+        self
+    }
+
+    /// The message as it is stored.
+    pub(crate) fn into_message(self, shared: &Shared) -> Result<(Message, Map<String, Value>), ControllerError> {
+        if self.text.is_empty() && self.files.is_empty() {
+            return Err(ControllerError::new(ControllerErrorKind::EmptyMessage, "a message needs text or a file"));
+        }
+        if serde_json::to_vec(&self.request_context).map_or(0, |json| json.len()) > Self::MAX_REQUEST_CONTEXT {
+            let message = format!("the request context may be at most {} bytes of JSON", Self::MAX_REQUEST_CONTEXT);
+            return Err(ControllerError::new(ControllerErrorKind::TooLarge, message));
+        }
+        let mut message = shared.user_message(self.text);
+        message.parts.extend(self.files.into_iter().map(|file| match inlined(&file) {
+            Some(text) => Part::text(text),
+            None => Part::File(file),
+        }));
+        message.meta.author = self.author;
+        message.meta.host = self.host;
+        Ok((message, self.request_context))
+    }
+}
+
+impl<T: Into<String>> From<T> for UserMessage {
+    fn from(text: T) -> Self {
+        Self::new(text)
+    }
+}
+
+/// The text of a text file, fenced so that nothing in it can end the fence.
+fn inlined(file: &FilePart) -> Option<String> {
+    if !file.media_type.starts_with("text/") && file.media_type != "application/json" {
+        return None;
+    }
+    let FileSource::Base64(data) = &file.source else { return None };
+    let text = String::from_utf8(base64::engine::general_purpose::STANDARD.decode(data.as_bytes()).ok()?).ok()?;
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let label: Arc<str> = file.name.as_deref().map_or_else(|| "Attached file:".into(), |name| format!("Attached file {name}:").into());
+    Some(format!("{label}\n{fence}\n{text}\n{fence}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_file_is_fenced_by_more_backticks_than_it_holds() {
+        let data = base64::engine::general_purpose::STANDARD.encode("a ```` b");
+        let file =
+            FilePart { media_type: "text/plain".into(), source: FileSource::Base64(data.into()), name: Some("n.txt".into()), opaque: None };
+        assert_eq!(inlined(&file).unwrap(), "Attached file n.txt:\n`````\na ```` b\n`````");
+        assert_eq!(inlined(&FilePart { media_type: "image/png".into(), ..file }), None);
+    }
+}

@@ -1,0 +1,355 @@
+use ac_agent::{RunErrorKind, RunHandle, RunOrigin, RunStatus};
+use ac_core::{ErrorInfo, EventBody, Message, MessageId, RunId, ThreadId};
+use ac_engine::{Input, Outcome, Profile, StartRun};
+use serde_json::{Map, Value};
+
+use super::{Session, UserMessage};
+use crate::{ControllerError, ControllerErrorKind, config::PreparedMode};
+
+/// A message that was taken: it is stored, and reaches the model whatever happens to this process.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Submitted {
+    /// The message.
+    pub message: MessageId,
+    /// Its thread.
+    pub thread: ThreadId,
+    /// The run that it started or joined.
+    pub run: RunId,
+    /// It joined a run that was open.
+    pub joined: bool,
+    handle: Option<RunHandle>,
+}
+
+/// What became of a message.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Settled {
+    /// The message.
+    pub message: MessageId,
+    /// Its thread.
+    pub thread: ThreadId,
+    /// The run that it started or joined.
+    pub run: RunId,
+    /// How things stand.
+    pub settlement: Settlement,
+}
+
+/// How things stand with a message.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Settlement {
+    /// The run is done.
+    Complete,
+    /// The run was stopped.
+    Aborted,
+    /// The run failed, or used up its budget.
+    Failed(ErrorInfo),
+    /// The run waits for a person; see [`Session::pending`].
+    Waiting,
+    /// It joined an open run, which delivers it.
+    Joined,
+    /// Another process moves the run, or this one stopped doing so.
+    Elsewhere,
+}
+
+impl Submitted {
+    /// Waits until the segment of the run ends: until it is done, or waits for an answer. An open approval does not end a segment
+    /// (SPEC S-11). Never waits for what another process does.
+    pub async fn settled(&self) -> Settlement {
+        match &self.handle {
+            Some(handle) => settlement(&handle.settled().await),
+            None => Settlement::Elsewhere,
+        }
+    }
+
+    /// The run, where this process moves it.
+    pub fn handle(&self) -> Option<&RunHandle> {
+        self.handle.as_ref()
+    }
+}
+
+fn settlement(status: &RunStatus) -> Settlement {
+    match &status.outcome {
+        Some(Outcome::Complete) => Settlement::Complete,
+        Some(Outcome::Aborted) => Settlement::Aborted,
+        Some(Outcome::Error { error }) => Settlement::Failed(error.clone()),
+        None if status.posture == ac_engine::Posture::Moving => Settlement::Elsewhere,
+        None => Settlement::Waiting,
+    }
+}
+
+/// What a run starts from.
+pub(crate) struct Start {
+    pub(crate) thread: ThreadId,
+    pub(crate) message: Message,
+    pub(crate) request_context: Map<String, Value>,
+    pub(crate) from_queue: bool,
+}
+
+/// How often a message tries again when the run that it meets ends at that moment.
+const TRIES: usize = 32;
+
+impl Session {
+    /// Sends a message and waits (SPEC S-9): one that starts a run until the run's segment ends, one that joins an open run until it is
+    /// accepted.
+    ///
+    /// Approvals that wait on the thread are declined by it; questions and plans stay open (`R7`).
+    ///
+    /// # Errors
+    /// As [`Session::submit`]. What fails after the run began is no error here: it is in the result, and in the events.
+    pub async fn send_message(&self, message: impl Into<UserMessage>) -> Result<Settled, ControllerError> {
+        let submitted = self.submit(message).await?;
+        let settlement = if submitted.joined { Settlement::Joined } else { submitted.settled().await };
+        let Submitted { message, thread, run, .. } = submitted;
+        Ok(Settled { message, thread, run, settlement })
+    }
+
+    /// Sends a message and returns as soon as it is stored.
+    ///
+    /// # Errors
+    /// [`EmptyMessage`](ControllerErrorKind::EmptyMessage), [`TooLarge`](ControllerErrorKind::TooLarge),
+    /// [`NoModel`](ControllerErrorKind::NoModel), or when the store does not answer. The message was not taken then.
+    pub async fn submit(&self, message: impl Into<UserMessage>) -> Result<Submitted, ControllerError> {
+        let turn = self.turn().await?;
+        let (message, request_context) = message.into().into_message(self.shared())?;
+        let thread = self.bound_thread().await?;
+        let submitted = self.deliver_or_start(thread, message, request_context, true).await;
+        drop(turn);
+        submitted
+    }
+
+    /// Puts a message before the model at the next step, and declines nothing. Without an open run it is stored, for the next one.
+    ///
+    /// # Errors
+    /// As [`Session::submit`].
+    pub async fn inject(&self, message: impl Into<UserMessage>) -> Result<MessageId, ControllerError> {
+        let _turn = self.turn().await?;
+        let (message, _) = message.into().into_message(self.shared())?;
+        let thread = self.bound_thread().await?;
+        let id = message.id.clone();
+        for _ in 0..TRIES {
+            if let Some(run) = self.close_finished(&thread).await? {
+                if self.join(&run, &message, false).await? {
+                    return Ok(id);
+                }
+                continue;
+            }
+            let storage = &self.shared().storage;
+            let head = storage.runs().head(&thread).await?.ok_or_else(|| ControllerError::thread_not_found(&thread))?;
+            match storage.messages().put(&thread, &message, head.version).await {
+                Ok(()) => {
+                    let about = crate::feed::About::thread(&thread);
+                    self.tell(about.clone(), EventBody::MessageStart { message: std::sync::Arc::new(message) });
+                    self.tell(about, EventBody::MessageEnd { id: id.clone() });
+                    return Ok(id);
+                }
+                Err(error) if error.kind() == ac_storage::StorageErrorKind::Conflict => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(contended())
+    }
+
+    /// Stops what the session does and goes on with this message (SPEC S-35).
+    ///
+    /// # Errors
+    /// As [`Session::submit`].
+    pub async fn steer(&self, message: impl Into<UserMessage>) -> Result<Submitted, ControllerError> {
+        let _turn = self.turn().await?;
+        // Judged first: a message that is refused stops nothing.
+        let (message, request_context) = message.into().into_message(self.shared())?;
+        let thread = self.bound_thread().await?;
+        if let Some(run) = self.active_run(&thread).await? {
+            // A run that another process moves goes on with this message; one of this process ends, and the message starts the next.
+            let elsewhere = self.shared().runtime.live(&run).is_none();
+            self.abort_run(&run, elsewhere).await?;
+            self.wait_ended(&run).await;
+        }
+        self.deliver_or_start(thread, message, request_context, true).await
+    }
+
+    /// Stops the run of the bound thread: what moves, and what waits. If a person's messages wait for it, it goes on with them. Returns as
+    /// soon as that is stored; says whether there was a run to stop.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn abort(&self) -> Result<bool, ControllerError> {
+        self.check_alive()?;
+        let Some(thread) = self.thread_id() else { return Ok(false) };
+        let Some(run) = self.active_run(&thread).await? else { return Ok(false) };
+        self.abort_run(&run, true).await
+    }
+
+    /// Stops one call and lets the rest go on.
+    ///
+    /// # Errors
+    /// [`NotPending`](ControllerErrorKind::NotPending) when no such call is at work.
+    pub async fn cancel_call(&self, call: &ac_core::ToolCallId) -> Result<(), ControllerError> {
+        self.check_alive()?;
+        let run = match self.thread_id() {
+            Some(thread) => self.active_run(&thread).await?,
+            None => None,
+        };
+        let run = run.ok_or_else(|| ControllerError::not_pending(call))?;
+        self.shared().runtime.deliver(self.host(), &run, Input::CancelCall { call: call.clone() }).await?;
+        Ok(())
+    }
+
+    /// The run that holds the bound thread, moving or waiting.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn current_run(&self) -> Result<Option<RunId>, ControllerError> {
+        match self.thread_id() {
+            Some(thread) => self.active_run(&thread).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The tokens that the bound thread used.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn token_usage(&self) -> Result<ac_core::Usage, ControllerError> {
+        let Some(thread) = self.thread_id() else { return Ok(ac_core::Usage::default()) };
+        Ok(self.shared().storage.runs().head(&thread).await?.map(|head| head.value.usage).unwrap_or_default())
+    }
+
+    /// The bound thread; a new one where there is none.
+    pub(crate) async fn bound_thread(&self) -> Result<ThreadId, ControllerError> {
+        match self.thread_id() {
+            Some(thread) => Ok(thread),
+            None => Ok(self.create_in_turn(None, String::new()).await?.id),
+        }
+    }
+
+    async fn deliver_or_start(
+        &self,
+        thread: ThreadId,
+        message: Message,
+        request_context: Map<String, Value>,
+        decline: bool,
+    ) -> Result<Submitted, ControllerError> {
+        for _ in 0..TRIES {
+            if let Some(run) = self.close_finished(&thread).await? {
+                if !self.join(&run, &message, decline).await? {
+                    continue;
+                }
+                let handle = self.shared().runtime.live(&run);
+                return Ok(Submitted { message: message.id, thread, run, joined: true, handle });
+            }
+            let start =
+                Start { thread: thread.clone(), message: message.clone(), request_context: request_context.clone(), from_queue: false };
+            match self.start_run(start).await {
+                Err(error) if error.kind() == ControllerErrorKind::Run(RunErrorKind::Busy) => {}
+                other => return other,
+            }
+        }
+        Err(contended())
+    }
+
+    /// Hands a message to an open run. Says whether the run took it; one that ended meanwhile did not.
+    async fn join(&self, run: &RunId, message: &Message, decline: bool) -> Result<bool, ControllerError> {
+        let mut message = message.clone();
+        message.meta.attributes.insert("delivery".into(), "while-active".into());
+        match self.shared().runtime.deliver(self.host(), run, Input::Message { message, decline }).await {
+            Ok(_) => Ok(true),
+            Err(error) => match error.kind() {
+                RunErrorKind::NotFound | RunErrorKind::Refused(ac_engine::Refusal::Finished) => Ok(false),
+                _ => Err(error.into()),
+            },
+        }
+    }
+
+    /// The open run of a thread. One whose end is decided, and that its owner left behind, is closed first (`R1`).
+    pub(crate) async fn close_finished(&self, thread: &ThreadId) -> Result<Option<RunId>, ControllerError> {
+        for _ in 0..TRIES {
+            let Some(run) = self.active_run(thread).await? else { return Ok(None) };
+            let finished = self.shared().runtime.load(&run).await?.is_some_and(|(_, snapshot)| snapshot.is_finished());
+            if !finished {
+                return Ok(Some(run));
+            }
+            match self.shared().runtime.take_over(self.host(), &run).await {
+                Ok(handle) => {
+                    handle.ended().await;
+                }
+                // Its owner is about to.
+                Err(error) if matches!(error.kind(), RunErrorKind::Owned | RunErrorKind::NotFound | RunErrorKind::Refused(_)) => {
+                    match self.shared().runtime.live(&run) {
+                        Some(handle) => {
+                            handle.ended().await;
+                        }
+                        None => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(contended())
+    }
+
+    /// Starts a run in the mode and with the model of this moment.
+    pub(crate) async fn start_run(&self, start: Start) -> Result<Submitted, ControllerError> {
+        let Start { thread, message, request_context, from_queue } = start;
+        self.settle_outbox().await?;
+        let prepared = self.shared().mode(&self.mode())?;
+        let profile = self.profile(prepared, &thread, request_context)?;
+        let run = RunId::from(self.shared().ids.fresh("run"));
+        let origin =
+            RunOrigin { controller: self.shared().config.id.clone(), session: self.key().clone(), resource: self.resource().clone() };
+        let id = message.id.clone();
+        let begin = StartRun { run: run.clone(), thread: thread.clone(), parent: None, profile, messages: vec![message], from_queue };
+        let handle = self.shared().runtime.start(self.host(), origin, begin).await?;
+        Ok(Submitted { message: id, thread, run, joined: false, handle: Some(handle) })
+    }
+
+    /// What a run of a mode starts with.
+    fn profile(&self, prepared: &PreparedMode, thread: &ThreadId, context: Map<String, Value>) -> Result<Profile, ControllerError> {
+        let mode = &prepared.mode.id;
+        let model = self.model_on(&self.view(), Some(thread), mode).ok_or_else(|| {
+            let message = format!("no model is selected for mode `{mode}`; select one with `switch_model`, or give the mode one");
+            ControllerError::new(ControllerErrorKind::NoModel, message)
+        })?;
+        let config = &self.shared().config;
+        let mut profile = Profile::new(config.agent.clone(), mode.clone(), model);
+        profile.instructions = prepared.instructions.clone();
+        profile.tools = self.visible_tools(prepared);
+        profile.limits = config.limits;
+        profile.request_context = context;
+        profile.options = config.options.clone();
+        profile.host.insert(THREAD_KEY.into(), thread.as_str().into());
+        Ok(profile)
+    }
+
+    /// Goes on with the queue after a run of this process ended.
+    pub(crate) fn watch_end(&self, run: &RunId, thread: &ThreadId) {
+        let Some(handle) = self.shared().runtime.live(run) else {
+            self.pump_soon(thread);
+            return;
+        };
+        let (session, thread) = (self.clone(), thread.clone());
+        self.spawn(async move {
+            tokio::select! {
+                () = handle.ended() => session.pump_soon(&thread),
+                () = session.shared().stop.cancelled() => {}
+            }
+        });
+    }
+
+    /// A task that the controller waits for when it stops.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if !self.shared().is_closed()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            self.shared().tasks.spawn_on(task, &runtime);
+        }
+    }
+}
+
+/// Where a run's profile keeps its thread, for the model that its plan leads to.
+pub(crate) const THREAD_KEY: &str = "thread";
+
+fn contended() -> ControllerError {
+    ControllerError::new(ControllerErrorKind::Contended, "the runs of this thread keep changing; try again")
+}

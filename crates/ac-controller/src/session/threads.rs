@@ -1,0 +1,256 @@
+use ac_core::{EventBody, MessageId, ThreadId, event::ThreadInfo};
+use ac_storage::{
+    Page, StorageErrorKind,
+    domain::{MessageQuery, ThreadQuery},
+    record::StoredMessage,
+};
+use serde_json::{Map, Value};
+
+use super::{Session, record::Change};
+use crate::{ControllerError, ControllerErrorKind, feed::About};
+
+/// How often a row is written again when somebody else was faster.
+const TRIES: usize = 16;
+
+impl Session {
+    /// Makes a thread and moves to it. What moves on the old one is aborted; what waits there goes on waiting.
+    ///
+    /// # Errors
+    /// [`ThreadExists`](ControllerErrorKind::ThreadExists); the session stays where it was, its run goes on.
+    pub async fn create_thread(&self, id: Option<ThreadId>, title: impl Into<String>) -> Result<ThreadInfo, ControllerError> {
+        let _turn = self.turn().await?;
+        self.create_in_turn(id, title.into()).await
+    }
+
+    pub(crate) async fn create_in_turn(&self, id: Option<ThreadId>, title: String) -> Result<ThreadInfo, ControllerError> {
+        let info = self.store_thread(id, title).await?;
+        self.move_to_new(&info).await?;
+        Ok(info)
+    }
+
+    async fn move_to_new(&self, info: &ThreadInfo) -> Result<(), ControllerError> {
+        if let Some(old) = self.thread_id() {
+            self.leave(&old).await?;
+        }
+        self.settle_outbox().await?;
+        let default = &self.shared().config.default_mode;
+        let thread = info.id.clone();
+        self.write(
+            |record| {
+                record.carry_over(&thread, default);
+                Ok(Change::Write(()))
+            },
+            |()| {
+                self.feed().show(Some(thread.clone()), |state| state.is_running = false);
+                self.tell(About::thread(&thread), EventBody::ThreadCreated { thread: Box::new(info.clone()) });
+                self.show_queue(&thread, true);
+            },
+        )
+        .await
+    }
+
+    /// Moves to a thread of the resource. What moves on the old one is aborted; what waits there goes on waiting. Its mode and models come
+    /// with it. Moving to where the session is changes nothing.
+    ///
+    /// # Errors
+    /// [`ThreadNotFound`](ControllerErrorKind::ThreadNotFound); the session stays where it was, its run goes on.
+    pub async fn switch_thread(&self, thread: &ThreadId) -> Result<(), ControllerError> {
+        let _turn = self.turn().await?;
+        let info = self.shared().owned_thread(thread, self.resource()).await?;
+        if self.thread_id().as_ref() == Some(thread) {
+            return Ok(());
+        }
+        self.switch_in_turn(&info).await
+    }
+
+    pub(crate) async fn switch_in_turn(&self, info: &ThreadInfo) -> Result<(), ControllerError> {
+        let previous = self.thread_id();
+        if let Some(old) = &previous {
+            self.leave(old).await?;
+        }
+        self.settle_outbox().await?;
+        let old_mode = self.mode();
+        self.write_binding(&info.id).await?;
+        let brought = self.brought(&info.id).await?;
+        let mode = self.mode();
+        if mode != old_mode {
+            self.tell(About::default(), EventBody::ModeChanged { mode, previous: old_mode });
+        }
+        let thread = info.id.clone();
+        self.feed().show(Some(thread.clone()), |_| {});
+        self.feed().tell_and(About::thread(&thread), EventBody::ThreadChanged { thread: thread.clone(), previous }, |state| {
+            brought.into_view(state);
+        });
+        self.show_queue(&thread, true);
+        self.pump_soon(&thread);
+        Ok(())
+    }
+
+    /// Threads of the resource, newest first; those of subagents' forks are left out unless asked for.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn threads(&self, mut query: ThreadQuery) -> Result<Page<ThreadInfo>, ControllerError> {
+        query.resource = Some(self.resource().clone());
+        self.shared().list_threads(&query).await
+    }
+
+    /// A thread of the resource.
+    ///
+    /// # Errors
+    /// [`ThreadNotFound`](ControllerErrorKind::ThreadNotFound), also for one of somebody else.
+    pub async fn thread(&self, thread: &ThreadId) -> Result<ThreadInfo, ControllerError> {
+        self.shared().owned_thread(thread, self.resource()).await
+    }
+
+    /// Names a thread of the resource; the bound one, where none is given.
+    ///
+    /// # Errors
+    /// [`ThreadNotFound`](ControllerErrorKind::ThreadNotFound).
+    pub async fn rename_thread(&self, thread: Option<&ThreadId>, title: impl Into<String>) -> Result<(), ControllerError> {
+        let title = title.into();
+        let thread = self.named_or_bound(thread)?;
+        self.change_thread(&thread, |info| info.title.clone_from(&title)).await?;
+        self.tell(About::thread(&thread), EventBody::ThreadTitleUpdated { thread: thread.clone(), title });
+        Ok(())
+    }
+
+    /// Keeps a setting with a thread of the resource; `None` takes it away. Writers of different keys do not overwrite each other.
+    ///
+    /// # Errors
+    /// [`ThreadNotFound`](ControllerErrorKind::ThreadNotFound).
+    pub async fn set_thread_setting(&self, thread: Option<&ThreadId>, key: &str, value: Option<Value>) -> Result<(), ControllerError> {
+        let thread = self.named_or_bound(thread)?;
+        self.change_thread(&thread, |info| match value.clone() {
+            Some(value) => drop(info.metadata.insert(key.to_owned(), value)),
+            None => drop(info.metadata.remove(key)),
+        })
+        .await
+    }
+
+    /// The settings and tags of a thread of the resource.
+    ///
+    /// # Errors
+    /// [`ThreadNotFound`](ControllerErrorKind::ThreadNotFound).
+    pub async fn thread_settings(&self, thread: Option<&ThreadId>) -> Result<Map<String, Value>, ControllerError> {
+        let thread = self.named_or_bound(thread)?;
+        Ok(self.shared().owned_thread(&thread, self.resource()).await?.metadata)
+    }
+
+    /// Deletes a thread of the resource with everything that is its own: its run is aborted, moving or waiting, before it goes.
+    ///
+    /// # Errors
+    /// [`ThreadNotFound`](ControllerErrorKind::ThreadNotFound), or [`Contended`](ControllerErrorKind::Contended) when its run does not end.
+    pub async fn delete_thread(&self, thread: &ThreadId) -> Result<(), ControllerError> {
+        let _turn = self.turn().await?;
+        self.shared().owned_thread(thread, self.resource()).await?;
+        self.clear_thread(thread).await?;
+        let bound = self.thread_id().as_ref() == Some(thread);
+        self.write(
+            |record| {
+                record.threads.remove(thread);
+                record.queue.retain(|item| item.thread != *thread);
+                if record.thread.as_ref() == Some(thread) {
+                    record.thread = None;
+                }
+                Ok(Change::Write(()))
+            },
+            |()| {
+                self.tell(About::default(), EventBody::ThreadDeleted { thread: thread.clone(), unbound: bound });
+                if bound {
+                    self.feed().show(None, |state| state.is_running = false);
+                    self.feed().follow_ups(vec![], true);
+                }
+            },
+        )
+        .await
+    }
+
+    /// Aborts what holds the thread and deletes it.
+    async fn clear_thread(&self, thread: &ThreadId) -> Result<(), ControllerError> {
+        for _ in 0..TRIES {
+            if let Some(run) = self.close_finished(thread).await? {
+                self.abort_run(&run, false).await?;
+                self.wait_ended(&run).await;
+                // Its last commit may have left an outbox.
+                self.close_finished(thread).await?;
+            }
+            match self.shared().storage.threads().delete(thread).await {
+                Ok(()) => return Ok(()),
+                // Somebody started another run meanwhile.
+                Err(error) if error.kind() == StorageErrorKind::Conflict => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(ControllerError::new(ControllerErrorKind::Contended, "the thread's run does not end; try again"))
+    }
+
+    /// Messages of a thread of the resource; of the bound one, where none is given.
+    ///
+    /// # Errors
+    /// [`ThreadNotFound`](ControllerErrorKind::ThreadNotFound).
+    pub async fn messages(&self, thread: Option<&ThreadId>, query: MessageQuery) -> Result<Page<StoredMessage>, ControllerError> {
+        let Some(thread) = thread.cloned().or_else(|| self.thread_id()) else { return Ok(Page { items: vec![], next: None }) };
+        self.shared().owned_thread(&thread, self.resource()).await?;
+        Ok(self.shared().storage.messages().page(&thread, &query).await?)
+    }
+
+    /// Copies a thread of the resource (the bound one, where none is given) up to, and without, the first message of an open step or
+    /// `until`, and moves to the copy.
+    ///
+    /// # Errors
+    /// [`ThreadNotFound`](ControllerErrorKind::ThreadNotFound). A copy that could not be finished is deleted again.
+    pub async fn clone_thread(
+        &self,
+        source: Option<&ThreadId>,
+        title: Option<String>,
+        until: Option<&MessageId>,
+    ) -> Result<ThreadInfo, ControllerError> {
+        let _turn = self.turn().await?;
+        let source = self.named_or_bound(source)?;
+        let from = self.shared().owned_thread(&source, self.resource()).await?;
+        // The open step of a run is no history yet.
+        let until = match (until, self.active_run(&source).await?) {
+            (Some(until), _) => Some(until.clone()),
+            (None, Some(run)) => {
+                self.shared().runtime.load(&run).await?.and_then(|(_, snapshot)| snapshot.message.map(|open| open.id.clone()))
+            }
+            (None, None) => None,
+        };
+        let title = title.unwrap_or_else(|| format!("Copy of {}", if from.title.is_empty() { source.as_str() } else { &from.title }));
+        let info = self.store_thread(None, title).await?;
+        if let Err(error) = self.shared().storage.messages().copy(&source, &info.id, until.as_ref()).await {
+            if let Err(leftover) = self.shared().storage.threads().delete(&info.id).await {
+                tracing::warn!(code = leftover.code(), "a half copied thread is left behind");
+            }
+            return Err(error.into());
+        }
+        self.move_to_new(&info).await?;
+        Ok(info)
+    }
+
+    fn named_or_bound(&self, thread: Option<&ThreadId>) -> Result<ThreadId, ControllerError> {
+        thread.cloned().or_else(|| self.thread_id()).ok_or_else(|| {
+            ControllerError::new(ControllerErrorKind::ThreadNotFound, "the session is bound to no thread; name one, or create one")
+        })
+    }
+
+    async fn change_thread(&self, thread: &ThreadId, change: impl Fn(&mut ThreadInfo)) -> Result<(), ControllerError> {
+        let threads = self.shared().storage.threads();
+        for _ in 0..TRIES {
+            let row = match threads.get(thread).await? {
+                Some(row) if row.value.info.resource == *self.resource() && row.value.parent.is_none() => row,
+                _ => return Err(ControllerError::thread_not_found(thread)),
+            };
+            let mut next = row.value;
+            change(&mut next.info);
+            next.info.updated_at = self.shared().clock.now();
+            match threads.update(&next, row.version).await {
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind() == StorageErrorKind::Conflict => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(ControllerError::new(ControllerErrorKind::Contended, "others keep changing this thread; try again"))
+    }
+}
