@@ -23,7 +23,8 @@ cargo xtask TASK
   layers     the house stands as xtask/layers.toml says: dependencies, trees, forbidden code
   tidy       sizes and names of files, first lines, words, links, invariants and their checks, generated text
   features   every crate with none, each, the default and all of its features; --pairs: each pair as well
-  docs       writes the generated parts of documents, then builds the API documentation without a warning
+  generate   writes the generated parts of documents
+  docs       generate, then the API documentation without a warning
   deny       licences, bans and sources, as deny.toml says
   soak       what is too long for ci; --only STEP, --skip STEP (see below)
   help       this
@@ -45,11 +46,9 @@ fn main() -> ExitCode {
             let depth = if args.iter().any(|arg| arg == "--pairs") { features::Depth::Pairs } else { features::Depth::Each };
             feature_stage(&root, depth, &mut report);
         }
+        "generate" => generate_stage(&root, &mut report),
         "docs" => {
-            report.stage("generate", "the generated parts of documents", || {
-                page::write(&root, &source::read(&root)?, &cargo::metadata(&root)?)?;
-                Ok(Verdict::check(Vec::new()))
-            });
+            generate_stage(&root, &mut report);
             docs_stage(&root, &mut report);
         }
         "deny" => deny_stage(&root, &mut report),
@@ -99,6 +98,13 @@ fn feature_stage(root: &Path, depth: features::Depth, report: &mut Report) {
     report.stage("features", "every crate with different sets of features", || {
         let (passed, found) = features::run(root, depth)?;
         Ok(Verdict { passed, failed: found.len() as u64, found, skipped: false })
+    });
+}
+
+fn generate_stage(root: &Path, report: &mut Report) {
+    report.stage("generate", "the generated parts of documents", || {
+        page::write(root, &source::read(root)?, &cargo::metadata(root)?)?;
+        Ok(Verdict::check(Vec::new()))
     });
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: the generated parts of documents. `tidy` checks that they are fresh.
+//! `cargo xtask generate`: the generated parts of documents. `tidy` checks that they are fresh.
 //!
 //! A generated part stands between `<!-- generated: NAME -->` and `<!-- end: NAME -->`.
 
@@ -17,7 +17,9 @@ pub(crate) fn stale(root: &Path, files: &[SourceFile], metadata: &Metadata) -> R
     let mut found = Vec::new();
     for file in files.iter().filter(|file| file.path.ends_with(".md")) {
         match filled(&file.text, &parts) {
-            Ok(text) if text != file.text => found.push(format!("{}: not what the code says any more; run `cargo xtask docs`", file.path)),
+            Ok(text) if text != file.text => {
+                found.push(format!("{}: not what the code says any more; run `cargo xtask generate`", file.path))
+            }
             Ok(_) => {}
             Err(why) => found.push(format!("{}: {why}", file.path)),
         }

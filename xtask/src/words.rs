@@ -20,6 +20,8 @@ struct Word {
     members: Vec<String>,
     #[serde(default, rename = "in")]
     scope: Scope,
+    #[serde(default)]
+    except: Vec<String>,
     why: String,
 }
 
@@ -54,7 +56,7 @@ impl Words {
         let mut found = Vec::new();
         for file in files.iter().filter(|file| file.path != "xtask/words.toml") {
             let code = if file.is_rust() { source::code(&file.text) } else { String::new() };
-            for word in self.word.iter().filter(|word| wanted(word.scope) && word.is_for(file.member())) {
+            for word in self.word.iter().filter(|word| wanted(word.scope) && word.is_for(file)) {
                 let searched = match word.scope {
                     Scope::Text => file.text.as_str(),
                     Scope::CodeAndTests => &code,
@@ -71,8 +73,8 @@ impl Words {
 }
 
 impl Word {
-    fn is_for(&self, member: &str) -> bool {
-        self.members.iter().any(|name| name == "*" || name == member)
+    fn is_for(&self, file: &SourceFile) -> bool {
+        self.members.iter().any(|name| name == "*" || name == file.member()) && !self.except.contains(&file.path)
     }
 }
 
