@@ -153,18 +153,19 @@ pub(crate) fn code_table(files: &[SourceFile]) -> String {
     let mut codes: BTreeMap<String, (String, &str)> = BTreeMap::new();
     for file in library(files) {
         let own = variants(std::iter::once(file));
-        for (pattern, code) in file.text.lines().filter_map(arm).filter(|(_, code)| code.contains('.')) {
+        for (pattern, code) in file.text.lines().filter_map(arm).filter(|(_, code)| is_code(code)) {
             let meaning = pattern.rsplit(" | ").find_map(|one| {
                 let (of, variant) = path(one)?;
                 let same = || own.iter().find(|((_, name), _)| *name == variant).map(|(_, says)| says.clone());
-                if of == "Self" { same() } else { known.get(&(of, variant)).cloned() }
+                // `Self`, or a short name of an enum of the same file.
+                known.get(&(of, variant)).cloned().or_else(same)
             });
             codes.entry(code.to_owned()).or_insert((meaning.unwrap_or_default(), file.member()));
         }
         for made in file.text.split("ErrorInfo::new(\"").skip(1) {
             let mut words = made.split('"');
             let (code, message) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());
-            if code.contains('.') {
+            if is_code(code) {
                 codes.entry(code.to_owned()).or_insert((message.to_owned(), file.member()));
             }
         }
@@ -188,6 +189,11 @@ pub(crate) fn event_table(files: &[SourceFile]) -> String {
         }
     }
     out
+}
+
+/// `concern.kind`.
+fn is_code(text: &str) -> bool {
+    text.contains('.') && text.split('.').all(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
 }
 
 /// `PATTERN => "text",`.

@@ -28,12 +28,13 @@ fn features_come_with_their_comments() {
 #[test]
 fn codes_and_events_come_with_what_their_variants_say() {
     let kinds = "pub enum Kind {\n    /// It went.\n    #[x]\n    Gone,\n    /// Held by\n    /// another.\n    Held(Other),\n}\n";
-    let arms = "match self {\n    Kind::Gone => \"a.gone\",\n    Kind::Held(Other::Busy) => \"a.busy\",\n}\nErrorInfo::new(\"a.limit\", \"Too far.\")";
+    let arms = "match self {\n    K::Gone => \"a.gone\",\n    _ => \"No code. At all.\",\n    Kind::Held(Other::Busy) => \"a.busy\",\n}\nErrorInfo::new(\"a.limit\", \"Too far.\")";
     let other = file("crates/ac-b/src/other.rs", "pub enum Other {\n    /// At work.\n    Busy,\n}\n");
     let table = code_table(&[file("crates/ac-a/src/error.rs", &format!("{kinds}{arms}")), other]);
     for row in ["| `a.gone` | It went. | `ac-a` |", "| `a.busy` | At work. | `ac-a` |", "| `a.limit` | Too far. | `ac-a` |"] {
         assert!(table.contains(row), "{row} is not in\n{table}");
     }
+    assert!(!table.contains("No code"));
     let events = "pub enum EventBody {\n    /// It begins.\n    AgentStart,\n}\n        Self::AgentStart => \"agent_start\",\n        Self::Text => \"text\",\n";
     assert_eq!(
         event_table(&[file("crates/ac-core/src/event.rs", events)]),
