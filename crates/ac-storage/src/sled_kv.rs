@@ -41,7 +41,7 @@ use crate::{Kv, KvStorage, Scan, StorageError, StorageErrorKind, Versioned, Writ
 pub type SledStorage = KvStorage<SledKv>;
 
 /// Values up to so many bytes stand in sled itself. A leaf of its tree has at most 18 entries, and a leaf is written as one piece; it must
-/// stay below a quarter of [`SEGMENT`], above which sled moves it to a file that it never syncs.
+/// stay below a quarter of `SEGMENT`, above which sled moves it to a file that it never syncs.
 pub const INLINE: usize = 64 * 1024;
 /// sled's unit of allocation.
 const SEGMENT: usize = 8 * 1024 * 1024;
