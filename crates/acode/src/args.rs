@@ -92,9 +92,9 @@ pub(crate) enum Json {
 pub(crate) enum Command {
     /// Run one task without a terminal; ends with 2 as soon as only you can move it
     Exec {
-        /// What to do
+        /// What to do; may be left out when an interrupted conversation is only to go on
         #[arg(value_name = "TASK")]
-        task: String,
+        task: Option<String>,
     },
     /// List stored conversations, newest first
     Threads,
@@ -172,7 +172,12 @@ impl Cli {
             return Err("--continue and --thread go with the chat and with exec; other commands find the conversation by the ID".into());
         }
         match &self.command {
-            Some(Command::Exec { task }) if task.trim().is_empty() => Err("the task is empty; say what to do: acode exec 'TASK'".into()),
+            Some(Command::Exec { task: Some(task) }) if task.trim().is_empty() => {
+                Err("the task is empty; say what to do: acode exec 'TASK'".into())
+            }
+            Some(Command::Exec { task: None }) if !self.options.resume && self.options.thread.is_none() => {
+                Err("say what to do: acode exec 'TASK'; without a task exec needs --continue or --thread".into())
+            }
             Some(Command::Plan { decision: PlanDecision::Approve, feedback: Some(_), .. }) => {
                 Err("--feedback goes with reject; an approved plan is built as it stands".into())
             }

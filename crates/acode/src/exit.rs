@@ -43,3 +43,26 @@ impl From<Exit> for ExitCode {
         exit.code().into()
     }
 }
+
+/// Why a command did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// How the program ends.
+    pub(crate) exit: Exit,
+    /// Stable, for scripts.
+    pub(crate) code: String,
+    /// What happened and what to do.
+    pub(crate) message: String,
+}
+
+impl Failure {
+    /// It did not work.
+    pub(crate) fn failed(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { exit: Exit::Failed, code: code.into(), message: message.into() }
+    }
+
+    /// It was asked wrongly.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, code: "usage".into(), message: message.into() }
+    }
+}

@@ -1,18 +1,75 @@
 //! `acode`: a planning and building agent for the terminal.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // This is where people read.
-#![allow(dead_code, unused_imports, reason = "the program that joins these parts is the next step")]
 
+mod app;
 mod args;
+mod chat;
 mod describe;
+mod dispatch;
 mod exit;
 mod files;
+mod follow;
 mod input;
 mod interrupt;
+mod listing;
+mod models;
 mod paint;
 mod project;
+mod remote;
 mod reply;
 mod safe;
+mod screen;
 mod sink;
 mod socket;
+mod talk;
+mod waits;
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{
+    args::{Cli, Command},
+    exit::{Exit, Failure},
+    interrupt::Interrupts,
+    project::Project,
+};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors; everything else is wrong usage. Who closed the output gets nothing.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage } else { Exit::Complete }.into();
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            talk::complain(&format!("cannot start: {error}"));
+            return Exit::Failed.into();
+        }
+    };
+    let exit = runtime.block_on(run(&cli)).unwrap_or_else(|failure| {
+        let code = if failure.code == "usage" { String::new() } else { format!(" ({})", failure.code) };
+        talk::complain(&format!("{}{code}", failure.message));
+        failure.exit
+    });
+    // What still hangs is nothing that must be waited for: everything that counts is stored.
+    runtime.shutdown_background();
+    exit.into()
+}
+
+async fn run(cli: &Cli) -> Result<Exit, Failure> {
+    cli.check().map_err(Failure::usage)?;
+    let folder = std::env::current_dir().map_err(|error| Failure::failed("project.folder", format!("cannot find the current folder: {error}")))?;
+    let project = Project::open(&folder, cli.options.data.as_deref()).map_err(|message| Failure::failed("project.folder", message))?;
+    let mut interrupts =
+        Interrupts::listen().map_err(|error| Failure::failed("signals", format!("cannot listen for Ctrl-C: {error}")))?;
+    match &cli.command {
+        None => chat::chat(&project, &cli.options, &mut interrupts).await,
+        Some(Command::Exec { task }) => talk::exec(&project, &cli.options, task.as_deref(), &mut interrupts).await,
+        Some(command) => remote::command(&project, command, &cli.options, &mut interrupts).await,
+    }
+}

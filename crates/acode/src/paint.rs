@@ -20,11 +20,11 @@ use crate::{
 
 pub(crate) use prompts::Shown;
 
-const DIM: Style = Style::new().dimmed();
+pub(crate) const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
-const RED: Style = AnsiColor::Red.on_default();
+pub(crate) const RED: Style = AnsiColor::Red.on_default();
 const GREEN: Style = AnsiColor::Green.on_default();
-const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
 const CYAN: Style = AnsiColor::Cyan.on_default();
 
 /// How much of one line of foreign text is shown.
@@ -235,6 +235,16 @@ impl<W: Write> Painter<W> {
     pub(crate) fn note(&mut self, style: Style, text: &str) -> io::Result<()> {
         self.line()?;
         writeln!(self.out, "{style}{text}{style:#}")
+    }
+
+    /// A line without a style.
+    ///
+    /// # Errors
+    /// When nobody reads any more.
+    pub(crate) fn plain(&mut self, text: &str) -> io::Result<()> {
+        self.line()?;
+        writeln!(self.out, "{text}")?;
+        self.out.flush()
     }
 
     /// Text as it comes, already made safe.

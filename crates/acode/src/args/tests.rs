@@ -17,7 +17,7 @@ fn flags_stand_before_or_after_the_command() {
     let other = parse(&["exec", "do it", "--approve=all", "--json"]).unwrap();
     for cli in [one, other] {
         assert_eq!((cli.options.approve, cli.options.json), (Approve::All, Some(Json::Events)));
-        assert!(matches!(cli.command, Some(Command::Exec { task }) if task == "do it"));
+        assert!(matches!(cli.command, Some(Command::Exec { task: Some(task) }) if task == "do it"));
     }
     assert_eq!(parse(&["--json=all"]).unwrap().options.json, Some(Json::All));
     assert_eq!(parse(&[]).unwrap().options.json, None);

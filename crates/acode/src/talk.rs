@@ -1,0 +1,143 @@
+//! What the chat and `exec` have in common: a project that is opened, a conversation that is found, a model that is chosen.
+
+use std::{
+    io::{IsTerminal, Write},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use agent_controller::core::ThreadId;
+
+use crate::{
+    app::{self, App, Held},
+    args::Options,
+    dispatch::Server,
+    exit::{Exit, Failure},
+    follow::{Follow, Rest},
+    interrupt::Interrupts,
+    models::{self, Local, Models},
+    paint::Shown,
+    project::Project,
+    screen::Screen,
+    socket::Served,
+};
+
+/// How long a store that is just being let go of is waited for.
+const HANDOVER: Duration = Duration::from_millis(400);
+/// The pace of the built-in model at a terminal: words, not a wall of text.
+const PACE: Duration = Duration::from_millis(12);
+
+/// An opened project.
+pub(crate) struct Opened {
+    pub(crate) app: Arc<App>,
+    /// The conversation that is gone on with.
+    pub(crate) thread: Option<ThreadId>,
+    /// Other processes reach this one as long as this lives.
+    served: Option<Served>,
+}
+
+impl Opened {
+    /// Opens a project. Where nobody chose a model, `offer` may.
+    ///
+    /// # Errors
+    /// When another process holds the store; when the conversation or the model does not exist.
+    pub(crate) async fn open(project: &Project, options: &Options, offer: impl AsyncFnOnce() -> Option<Local>) -> Result<Self, Failure> {
+        let held = hold(project).await?;
+        let thread = held.thread(options.resume, options.thread.as_deref()).await?;
+        let before = match &thread {
+            Some(thread) => held.last_model(thread).await?,
+            None => None,
+        };
+        let pace = if std::io::stdout().is_terminal() && options.json.is_none() { PACE } else { Duration::ZERO };
+        let mut models = models::choose(options, project, before, pace).await?;
+        if models.fallback {
+            models = match offer().await {
+                Some(Local { base_url, model }) => {
+                    let options = Options { base_url: Some(base_url), model: Some(model), ..options.clone() };
+                    models::choose(&options, project, None, pace).await?
+                }
+                None => fallback(models),
+            };
+        }
+        let app = App::new(held, models, options.approve)?;
+        let served = match Served::open(&project.socket(), Arc::new(Server(app.clone()))) {
+            Ok(served) => Some(served),
+            Err(error) => {
+                complain(&format!("other acode commands cannot reach this one: {}: {error}", project.socket().display()));
+                None
+            }
+        };
+        Ok(Self { app, thread, served })
+    }
+
+    /// Closes everything, in order.
+    pub(crate) async fn close(mut self) {
+        drop(self.served.take());
+        self.app.close().await;
+    }
+}
+
+fn fallback(models: Models) -> Models {
+    complain("no model was chosen, so the built-in demo/guide answers; name one with --model PROVIDER/NAME or --base-url URL");
+    models
+}
+
+/// Opens the store; one that another process is just closing is waited for.
+///
+/// # Errors
+/// As [`Held::open`].
+pub(crate) async fn hold(project: &Project) -> Result<Held, Failure> {
+    let until = Instant::now() + HANDOVER;
+    loop {
+        match Held::open(project).await {
+            Err(failure) if app::is_held(&failure) && Instant::now() < until => tokio::time::sleep(Duration::from_millis(40)).await,
+            other => return other,
+        }
+    }
+}
+
+/// A line on standard error.
+pub(crate) fn complain(message: &str) {
+    let _ = writeln!(anstream::stderr(), "acode: {}", crate::safe::Line(message, 2000));
+}
+
+/// Runs one task, or goes on with what is open, without asking anybody.
+///
+/// # Errors
+/// When it could not begin.
+pub(crate) async fn exec(project: &Project, options: &Options, task: Option<&str>, interrupts: &mut Interrupts) -> Result<Exit, Failure> {
+    let opened = Opened::open(project, options, async || None).await?;
+    let result = exec_opened(&opened, options, task, interrupts).await;
+    opened.close().await;
+    result
+}
+
+async fn exec_opened(opened: &Opened, options: &Options, task: Option<&str>, interrupts: &mut Interrupts) -> Result<Exit, Failure> {
+    let app = &opened.app;
+    let session = match (&opened.thread, task) {
+        (Some(thread), _) => app.session(thread).await?,
+        (None, Some(task)) => app.new_session(&app::title(task)).await?,
+        (None, None) => return Err(Failure::usage("say what to do: acode exec 'TASK'")),
+    };
+    let thread = session.thread_id().ok_or_else(|| Failure::failed("session.unbound", "the session has no conversation"))?;
+    let mut screen = Screen::new(options.json, app.files());
+    let mut follow = Follow::new(app, session, thread, options.approve, screen.views());
+    if let Some(task) = task {
+        follow.session().submit(task).await?;
+    }
+    let rest = follow.to_rest(&mut screen, Some(interrupts)).await?;
+    Ok(match rest {
+        Rest::Done(exit) | Rest::Left(exit) => exit,
+        Rest::Waiting(waits) => {
+            if screen.is_text() {
+                for wait in &waits {
+                    let row = wait.row();
+                    // Who went away reads nothing more.
+                    let _ = screen.painter().waiting(Shown(&row)).await;
+                    let _ = screen.painter().how(Shown(&row));
+                }
+            }
+            Exit::Waiting
+        }
+    })
+}
