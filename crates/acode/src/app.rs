@@ -33,7 +33,7 @@ const LONGEST_FILE: u64 = 1 << 20;
 
 /// The store of a project, held by this process.
 pub(crate) struct Held {
-    storage: SledStorage,
+    storage: Arc<SledStorage>,
     project: Project,
 }
 
@@ -46,7 +46,7 @@ impl Held {
         let storage = SledStorage::open(project.store()).await.map_err(|error| not_opened(&error, project))?;
         // For the error that a second process gets. Losing it costs a name in a message.
         let _ = fs::write(project.owner(), std::process::id().to_string());
-        Ok(Self { storage, project: project.clone() })
+        Ok(Self { storage: Arc::new(storage), project: project.clone() })
     }
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct App {
     /// What new runs use.
     pub(crate) model: ModelId,
     workspace: Arc<Workspace>,
-    storage: SledStorage,
+    storage: Arc<SledStorage>,
 }
 
 impl App {
@@ -112,7 +112,7 @@ impl App {
         let state = if approve == Approve::All { Map::from_iter([("yolo".to_owned(), json!(true))]) } else { Map::new() };
         let controller = AgentController::builder()
             .id("acode")
-            .storage(Arc::new(storage.clone()))
+            .storage(storage.clone())
             .agent(AgentConfig::new("acode"))
             .modes(modes::modes(&workspace, asks))
             .default_model(model.clone())
@@ -133,7 +133,7 @@ impl App {
 
     /// The store.
     pub(crate) fn storage(&self) -> &dyn agent_controller::storage::Storage {
-        &self.storage
+        self.storage.as_ref()
     }
 
     /// A session of its own for each conversation.
@@ -200,14 +200,14 @@ impl Held {
     /// When there is none, or not this one.
     pub(crate) async fn thread(&self, resume: bool, id: Option<&str>) -> Result<Option<ThreadId>, Failure> {
         if let Some(id) = id {
-            let all = threads(&self.storage).await?;
+            let all = threads(self.storage.as_ref()).await?;
             let found = all.into_iter().map(|info| info.id).find(|known| known.as_str() == id);
             return found.map(Some).ok_or_else(|| Failure::usage(format!("there is no conversation `{id}`; list them with acode threads")));
         }
         if !resume {
             return Ok(None);
         }
-        let newest = threads(&self.storage).await?.into_iter().next();
+        let newest = threads(self.storage.as_ref()).await?.into_iter().next();
         newest.map(|info| Some(info.id)).ok_or_else(|| Failure::usage("there is no conversation to go on with; begin one without --continue"))
     }
 

@@ -64,7 +64,8 @@ pub(crate) async fn chat(project: &Project, options: &Options, interrupts: &mut 
     })
     .await?;
     let app = opened.app.clone();
-    let screen = Screen::new(options.json, app.files());
+    let mut screen = Screen::new(options.json, app.files());
+    screen.painter().answers(app.model.as_str());
     let echoed = io::stdin().is_terminal();
     let mut chat = Chat { app, options, screen, lines, interrupts, session: None, echoed };
     let result = chat.run(opened.thread.as_ref()).await;

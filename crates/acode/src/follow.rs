@@ -156,7 +156,7 @@ impl<'a> Follow<'a> {
     }
 
     /// Answers what `--approve` decides; says whether it answered anything. A doubt is never decided this way.
-    async fn answer_for_person(&self, waits: &[Wait]) -> Result<bool, Failure> {
+    async fn answer_for_person(&mut self, waits: &[Wait]) -> Result<bool, Failure> {
         let mut answered = false;
         for wait in waits {
             let open = &wait.pending;

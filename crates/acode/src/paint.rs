@@ -45,6 +45,8 @@ pub(crate) struct Painter<W> {
     text: Stream,
     tokens: (u64, u64),
     failed: Option<String>,
+    /// The model that was last named.
+    model: String,
 }
 
 #[derive(Default)]
@@ -68,6 +70,17 @@ impl<W: Write> Painter<W> {
             tokens: (0, 0),
             failed: None,
         }
+    }
+
+    /// Names the model, so that only another one is worth a line.
+    pub(crate) fn answers(&mut self, model: &str) {
+        model.clone_into(&mut self.model);
+    }
+
+    /// Whether a call was announced and is not over.
+    fn announced(&self, id: &str) -> bool {
+        let call = id.rsplit_once('/').map_or(id, |(_, call)| call);
+        self.calls.contains_key(call)
     }
 
     /// Shows an event.
@@ -98,7 +111,10 @@ impl<W: Write> Painter<W> {
             "mode_changed" => {
                 self.note(CYAN, &format!("mode: {} → {}", Line(str(event, "previousModeId"), 40), Line(str(event, "modeId"), 40)))?
             }
-            "model_changed" => self.note(DIM, &format!("model: {}", Line(str(event, "modelId"), WIDTH)))?,
+            "model_changed" if self.model != str(event, "modelId") => {
+                str(event, "modelId").clone_into(&mut self.model);
+                self.note(DIM, &format!("model: {}", Line(str(event, "modelId"), WIDTH)))?;
+            }
             "subagent_start" => {
                 let task = Line(str(event, "task"), WIDTH).to_string();
                 self.note(CYAN, &format!("● Subagent {}: {task}", Line(str(event, "agentType"), 40)))?;

@@ -70,6 +70,7 @@ async fn way(project: &Project) -> Result<Way, Failure> {
 
 async fn here(app: &App, op: &str, args: &Value, options: &Options, interrupts: &mut Interrupts) -> Result<Exit, Failure> {
     let mut screen = Screen::new(options.json, app.files());
+    screen.painter().answers(app.model.as_str());
     if dispatch::lists(op) {
         let mut kept = Kept::default();
         let exit = dispatch::dispatch(app, op, args, &mut kept, None).await?;

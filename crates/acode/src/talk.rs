@@ -121,6 +121,7 @@ async fn exec_opened(opened: &Opened, options: &Options, task: Option<&str>, int
     };
     let thread = session.thread_id().ok_or_else(|| Failure::failed("session.unbound", "the session has no conversation"))?;
     let mut screen = Screen::new(options.json, app.files());
+    screen.painter().answers(app.model.as_str());
     let mut follow = Follow::new(app, session, thread, options.approve, screen.views());
     if let Some(task) = task {
         follow.session().submit(task).await?;

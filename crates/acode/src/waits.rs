@@ -6,7 +6,7 @@ use agent_controller::{
     controller::Pending,
     core::{PendingId, RunId, ThreadId, ToolCallId, event::PendingKind, id::step_message},
     engine::{Answer, Resolution, RunSnapshot},
-    storage::{Storage, domain::MessageQuery},
+    storage::domain::MessageQuery,
 };
 use serde_json::{Value, json};
 

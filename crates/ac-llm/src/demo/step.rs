@@ -392,7 +392,7 @@ impl Recipe<'_> {
         let fresh = |kind| content::fresh(&folder, &stem, kind);
         let wish = wish.to_ascii_lowercase();
         let paths = match named {
-            Some(path) if wish.contains("note") => vec![path.to_owned(), fresh("md")],
+            Some(path) if wish.contains("file and a note") => vec![path.to_owned(), fresh("md")],
             Some(path) => vec![path.to_owned()],
             None if wish.contains("both") => vec![fresh("sh"), fresh("md")],
             None if wish.contains("script") => vec![fresh("sh")],

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{BOLD, CYAN, DIM, Painter, RED, WIDTH, YELLOW, str};
 use crate::{
+    describe,
     reply::Question,
     safe::{Line, Safe},
 };
@@ -59,6 +60,11 @@ impl<W: Write> Painter<W> {
                 let what = "This call was running when the process ended. It may have done its work, and may still be running:";
                 writeln!(self.out, "{YELLOW}{what}{YELLOW:#}")?;
                 self.deed(waiting.tool(), waiting.args()).await
+            }
+            // What a call will do was shown a moment ago, when it was announced.
+            _ if self.announced(waiting.id()) => {
+                let title = describe::deed(waiting.tool(), waiting.args()).map_or_else(|| waiting.tool().to_owned(), |deed| deed.title);
+                writeln!(self.out, "{YELLOW}{} asks for permission:{YELLOW:#} {}", Line(waiting.tool(), 60), Line(&title, WIDTH))
             }
             _ => {
                 writeln!(self.out, "{YELLOW}{} asks for permission:{YELLOW:#}", Line(waiting.tool(), 60))?;
