@@ -5,6 +5,7 @@ mod bind;
 mod children;
 mod handle;
 mod host;
+mod live;
 mod message;
 mod modes;
 mod pending;

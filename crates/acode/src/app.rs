@@ -208,7 +208,9 @@ impl Held {
             return Ok(None);
         }
         let newest = threads(self.storage.as_ref()).await?.into_iter().next();
-        newest.map(|info| Some(info.id)).ok_or_else(|| Failure::usage("there is no conversation to go on with; begin one without --continue"))
+        newest
+            .map(|info| Some(info.id))
+            .ok_or_else(|| Failure::usage("there is no conversation to go on with; begin one without --continue"))
     }
 
     /// The model that last spoke in a conversation.

@@ -31,7 +31,8 @@ use crate::{
     waits::Wait,
 };
 
-const HELP: &str = "Type what should be done. /mode plan or /mode build switches the mode, /quit leaves (so does Ctrl-D), Ctrl-C stops a run.";
+const HELP: &str =
+    "Type what should be done. /mode plan or /mode build switches the mode, /quit leaves (so does Ctrl-D), Ctrl-C stops a run.";
 
 /// A chat.
 struct Chat<'a> {
@@ -130,7 +131,9 @@ impl Chat<'_> {
     async fn recall(&mut self, session: &Session) -> Result<(), Failure> {
         let query = MessageQuery { newest_first: true, limit: 20, ..MessageQuery::default() };
         let page = session.messages(None, query).await?;
-        let last = |role| page.items.iter().map(|stored| &stored.message).find(|message| message.role == role && !message.text().trim().is_empty());
+        let last = |role| {
+            page.items.iter().map(|stored| &stored.message).find(|message| message.role == role && !message.text().trim().is_empty())
+        };
         let said: Vec<_> = [(Role::User, "you"), (Role::Assistant, "acode")]
             .into_iter()
             .filter_map(|(role, name)| last(role).map(|message| (message.at, format!("{name}: {}", safe::Line(&message.text(), 200)))))
@@ -185,7 +188,7 @@ impl Chat<'_> {
             follow.session().submit(text).await?;
         }
         loop {
-            match follow.to_rest(&mut self.screen, Some(&mut *self.interrupts)).await? {
+            match follow.until_rest(&mut self.screen, Some(&mut *self.interrupts)).await? {
                 Rest::Done(_) => return Ok(Next::Go),
                 Rest::Left(exit) => return Ok(Next::Leave(exit)),
                 Rest::Waiting(waits) => {

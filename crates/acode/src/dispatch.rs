@@ -73,12 +73,20 @@ pub(crate) async fn dispatch(
         "revoke" => revoke(app, id()?).await,
         "abort" => abort(app, text("run")).await,
         "answer" => {
-            let values: Vec<String> = args.get("values").and_then(Value::as_array).into_iter().flatten().filter_map(|value| value.as_str().map(str::to_owned)).collect();
+            let values: Vec<String> = args
+                .get("values")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(|value| value.as_str().map(str::to_owned))
+                .collect();
             let found = app.find(id()?, Wants::Value).await?;
             let answer = |wait: &Wait| match wait.pending.kind {
                 PendingKind::Question => {
                     let value = reply::answer(&wait.pending.tool, &wait.pending.payload, &values);
-                    value.map(|value| Answer::Reply { value }).map_err(|why| Failure { code: "answer.invalid".into(), ..Failure::usage(why) })
+                    value
+                        .map(|value| Answer::Reply { value })
+                        .map_err(|why| Failure { code: "answer.invalid".into(), ..Failure::usage(why) })
                 }
                 other => Err(wrong_kind(wait, other)),
             };
@@ -97,9 +105,9 @@ pub(crate) async fn dispatch(
             let answer = |wait: Option<&Wait>| match (wait.map(|wait| (wait.pending.kind, wait)), op) {
                 (Some((PendingKind::InDoubt, _)), "approve") => Ok(Answer::RunAgain),
                 (Some((PendingKind::InDoubt, _)), _) => Ok(Answer::RecordFailed),
-                (None | Some((PendingKind::Approval, _)), "approve") => Ok(Answer::Approve {
-                    grant: wait.filter(|_| flag("always")).map(|wait| GrantTarget::Tool(wait.pending.tool.clone())),
-                }),
+                (None | Some((PendingKind::Approval, _)), "approve") => {
+                    Ok(Answer::Approve { grant: wait.filter(|_| flag("always")).map(|wait| GrantTarget::Tool(wait.pending.tool.clone())) })
+                }
                 (None | Some((PendingKind::Approval | PendingKind::Question, _)), _) => {
                     Ok(Answer::Decline { reason: text("reason").map(str::to_owned) })
                 }
@@ -145,7 +153,9 @@ fn wrong_kind(wait: &Wait, kind: PendingKind) -> Failure {
         PendingKind::Plan => format!("`{id}` is a plan; decide it with: acode plan {id} approve, or reject"),
         PendingKind::Question => format!("`{id}` is a question; answer it with: acode answer {id} 'ANSWER'"),
         PendingKind::Approval => format!("`{id}` asks for permission; decide it with: acode approve {id}, or acode decline {id}"),
-        PendingKind::InDoubt => format!("`{id}` is a call in doubt; acode approve {id} runs it again, acode decline {id} records it as failed"),
+        PendingKind::InDoubt => {
+            format!("`{id}` is a call in doubt; acode approve {id} runs it again, acode decline {id} records it as failed")
+        }
     };
     Failure { code: "answer.invalid".into(), ..Failure::usage(how) }
 }
@@ -172,7 +182,7 @@ async fn go_on(
     let session = app.session(&thread).await?;
     let mut follow = Follow::new(app, session, thread, mode, views);
     follow.session().answer(&id, answer).await?;
-    Ok(match follow.to_rest(sink, interrupts).await? {
+    Ok(match follow.until_rest(sink, interrupts).await? {
         Rest::Done(exit) | Rest::Left(exit) => exit,
         Rest::Waiting(_) => Exit::Waiting,
     })

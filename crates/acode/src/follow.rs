@@ -82,7 +82,7 @@ impl<'a> Follow<'a> {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub(crate) async fn to_rest(&mut self, sink: &mut impl Sink, mut interrupts: Option<&mut Interrupts>) -> Result<Rest, Failure> {
+    pub(crate) async fn until_rest(&mut self, sink: &mut impl Sink, mut interrupts: Option<&mut Interrupts>) -> Result<Rest, Failure> {
         loop {
             let mut outcome = None;
             if let Some(handle) = self.session.live_run().await? {
@@ -163,7 +163,9 @@ impl<'a> Follow<'a> {
             let answer = match (self.approve, open.kind) {
                 (Approve::All, PendingKind::Approval) => Answer::Approve { grant: None },
                 (Approve::Edits, PendingKind::Approval) if is_edit(&open.tool) => Answer::Approve { grant: None },
-                (Approve::None, PendingKind::Approval) => Answer::Decline { reason: Some("declined: nothing that asks is allowed here".into()) },
+                (Approve::None, PendingKind::Approval) => {
+                    Answer::Decline { reason: Some("declined: nothing that asks is allowed here".into()) }
+                }
                 (Approve::All, PendingKind::Plan) => self.app.plan_answer(wait, true, None).await,
                 (Approve::None, PendingKind::Plan) => self.app.plan_answer(wait, false, None).await,
                 _ => continue,

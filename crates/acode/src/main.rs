@@ -63,10 +63,10 @@ fn main() -> ExitCode {
 
 async fn run(cli: &Cli) -> Result<Exit, Failure> {
     cli.check().map_err(Failure::usage)?;
-    let folder = std::env::current_dir().map_err(|error| Failure::failed("project.folder", format!("cannot find the current folder: {error}")))?;
+    let folder =
+        std::env::current_dir().map_err(|error| Failure::failed("project.folder", format!("cannot find the current folder: {error}")))?;
     let project = Project::open(&folder, cli.options.data.as_deref()).map_err(|message| Failure::failed("project.folder", message))?;
-    let mut interrupts =
-        Interrupts::listen().map_err(|error| Failure::failed("signals", format!("cannot listen for Ctrl-C: {error}")))?;
+    let mut interrupts = Interrupts::listen().map_err(|error| Failure::failed("signals", format!("cannot listen for Ctrl-C: {error}")))?;
     match &cli.command {
         None => chat::chat(&project, &cli.options, &mut interrupts).await,
         Some(Command::Exec { task }) => talk::exec(&project, &cli.options, task.as_deref(), &mut interrupts).await,

@@ -69,6 +69,7 @@ impl<W: Write> Painter<W> {
             text: Stream::default(),
             tokens: (0, 0),
             failed: None,
+            model: String::new(),
         }
     }
 

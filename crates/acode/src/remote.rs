@@ -95,7 +95,8 @@ async fn remote(
     interrupts: &mut Interrupts,
 ) -> Result<Exit, Failure> {
     let mut screen = Screen::new(options.json, local_files(project)?);
-    let ended = |error: io::Error| Failure::failed("socket", format!("the acode that holds the conversations did not answer to the end: {error}"));
+    let ended =
+        |error: io::Error| Failure::failed("socket", format!("the acode that holds the conversations did not answer to the end: {error}"));
     if dispatch::lists(op) {
         let mut kept = Kept::default();
         let exit = connection.ask(op, args, &mut kept).await.map_err(ended)?;

@@ -126,7 +126,7 @@ async fn exec_opened(opened: &Opened, options: &Options, task: Option<&str>, int
     if let Some(task) = task {
         follow.session().submit(task).await?;
     }
-    let rest = follow.to_rest(&mut screen, Some(interrupts)).await?;
+    let rest = follow.until_rest(&mut screen, Some(interrupts)).await?;
     Ok(match rest {
         Rest::Done(exit) | Rest::Left(exit) => exit,
         Rest::Waiting(waits) => {

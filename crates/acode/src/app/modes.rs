@@ -31,7 +31,8 @@ pub(super) fn modes(workspace: &Arc<Workspace>, asks: bool) -> [Mode; 2] {
     let looking = [WorkspaceTool::View, WorkspaceTool::FindFiles, WorkspaceTool::SearchContent].map(WorkspaceTool::default_name);
     let mut planning: ToolList = everywhere.iter().filter(|tool| looking.contains(&tool.definition().name.as_str())).cloned().collect();
     let write = WorkspaceTool::WriteFile.default_name();
-    planning.extend(plans.into_iter().filter(|tool| tool.definition().name == write).map(|tool| Arc::new(PlanWriter(tool)) as Arc<dyn Tool>));
+    planning
+        .extend(plans.into_iter().filter(|tool| tool.definition().name == write).map(|tool| Arc::new(PlanWriter(tool)) as Arc<dyn Tool>));
     let mut building = everywhere;
     if asks {
         planning.push(Arc::new(AskUser));
@@ -51,9 +52,10 @@ struct PlanWriter(Arc<dyn Tool>);
 impl Tool for PlanWriter {
     fn definition(&self) -> ToolDefinition {
         let mut definition = self.0.definition();
-        definition.description = "Write a plan: a Markdown file .acode/plans/<short-name>.md, replaced if it exists. Other files cannot be \
+        definition.description =
+            "Write a plan: a Markdown file .acode/plans/<short-name>.md, replaced if it exists. Other files cannot be \
                                   written before a plan is approved."
-            .into();
+                .into();
         if let Some(path) = definition.input_schema.pointer_mut("/properties/path").and_then(Value::as_object_mut) {
             path.insert("pattern".into(), json!(PLANS));
             path.insert("description".into(), json!("`.acode/plans/<short-name>.md`; any other path is refused in this mode."));

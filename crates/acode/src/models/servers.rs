@@ -72,7 +72,10 @@ impl Servers {
     pub(crate) fn read(project: &Project) -> Result<Self, Failure> {
         let path = file(project);
         let broken = |why: String| {
-            Failure::failed("config.servers", format!("cannot read {}: {why}; repair or remove it, and name the server again", path.display()))
+            Failure::failed(
+                "config.servers",
+                format!("cannot read {}: {why}; repair or remove it, and name the server again", path.display()),
+            )
         };
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
