@@ -118,7 +118,16 @@ impl Shown {
         }
         let quiet = matches!(
             word,
-            "" | "Downloaded" | "Downloading" | "Generated" | "Finished" | "Locking" | "Adding" | "Blocking" | "Fresh" | "Updating"
+            "" | "Packaged"
+                | "Downloaded"
+                | "Downloading"
+                | "Generated"
+                | "Finished"
+                | "Locking"
+                | "Adding"
+                | "Blocking"
+                | "Fresh"
+                | "Updating"
         ) || (word == "test"
             && (line.ends_with("... ok") || line.ends_with(" - should panic ... ok") || line.ends_with(" - compile ... ok")))
             || (word == "running" && line.contains(" test"))
