@@ -111,6 +111,20 @@ impl SessionKey {
     }
 }
 
+/// The session of a resource that needs no scopes.
+impl From<ResourceId> for SessionKey {
+    fn from(resource: ResourceId) -> Self {
+        Self { resource, scope: None }
+    }
+}
+
+/// The session of a resource that needs no scopes.
+impl From<&str> for SessionKey {
+    fn from(resource: &str) -> Self {
+        Self::new(resource)
+    }
+}
+
 impl fmt::Display for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.scope {

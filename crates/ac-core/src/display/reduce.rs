@@ -21,7 +21,8 @@ pub fn reduce(state: &mut DisplayState, event: &Event) {
             state.active_tools.clear();
             state.tool_input_buffers.clear();
             state.current_message = None;
-            state.pending_approvals.clear();
+            // A run goes on after one answer; what else it asked still waits.
+            state.pending_approvals.retain(|open| event.run.as_ref() == Some(&open.pending.run));
         }
         EventBody::AgentEnd { reason, .. } => end(state, *reason),
         EventBody::MessageStart { message } => state.current_message = Some(Arc::new(shown(message, event.thread.as_ref()))),
@@ -184,9 +185,9 @@ pub fn reduce(state: &mut DisplayState, event: &Event) {
 /// A segment ends. A call that was cut off shows as an error; one that waits for a person goes on waiting.
 fn end(state: &mut DisplayState, reason: EndReason) {
     state.is_running = false;
-    state.pending_approvals.clear();
     // Only a run that parks leaves waits behind.
     if reason != EndReason::Suspended {
+        state.pending_approvals.clear();
         state.pending_suspensions.clear();
     }
     state.active_subagents.clear();

@@ -77,6 +77,18 @@ fn several_approvals_wait_at_once_and_each_goes_alone() {
     assert!(state.pending_approvals.is_empty());
 }
 
+/// A run that was parked with several waits goes on when one is answered; `agent_start` must not hide the others.
+#[test]
+fn going_on_with_a_run_keeps_its_other_approvals_and_drops_those_of_others() {
+    let mut state = view([asks("a"), asks("b"), agent_end(EndReason::Suspended)]);
+    assert_eq!(state.pending_approvals.len(), 2);
+    let start = |run: &str| Event { run: Some(run.into()), ..told(EventBody::AgentStart) };
+    reduce(&mut state, &start("r"));
+    assert_eq!(state.pending_approvals.len(), 2);
+    reduce(&mut state, &start("another"));
+    assert!(state.pending_approvals.is_empty());
+}
+
 #[test]
 fn a_parked_call_is_suspended_and_no_error() {
     let state = view([EventBody::AgentStart, start("a"), suspends("a"), agent_end(EndReason::Suspended)]);
