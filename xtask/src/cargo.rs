@@ -118,16 +118,7 @@ impl Shown {
         }
         let quiet = matches!(
             word,
-            "" | "Packaged"
-                | "Downloaded"
-                | "Downloading"
-                | "Generated"
-                | "Finished"
-                | "Locking"
-                | "Adding"
-                | "Blocking"
-                | "Fresh"
-                | "Updating"
+            "" | "Downloaded" | "Downloading" | "Generated" | "Finished" | "Locking" | "Adding" | "Blocking" | "Fresh" | "Updating"
         ) || (word == "test"
             && (line.ends_with("... ok") || line.ends_with(" - should panic ... ok") || line.ends_with(" - compile ... ok")))
             || (word == "running" && line.contains(" test"))

@@ -26,7 +26,6 @@ cargo xtask TASK
   generate   writes the generated parts of documents
   docs       generate, then the API documentation without a warning
   deny       licences, bans and sources, as deny.toml says
-  package    every crate can be packaged, in the order of its dependencies
   soak       what is too long for ci; --only STEP, --skip STEP (see below)
   help       this
 
@@ -53,7 +52,6 @@ fn main() -> ExitCode {
             docs_stage(&root, &mut report);
         }
         "deny" => deny_stage(&root, &mut report),
-        "package" => child(&root, &mut report, "package", "every crate can be packaged", soak::PACKAGE, &[]),
         "soak" => {
             if let Err(error) = soak::run(&root, &args, &mut report) {
                 eprintln!("soak: {error}");

@@ -39,12 +39,7 @@ const STEPS: &[Step] = &[
         args: &["run", "-q", "--release", "-p", "ac-bench", "--", "--json"],
         envs: &[],
     },
-    Step { name: "package", what: "every crate can be packaged, in the order of its dependencies", needs: None, args: PACKAGE, envs: &[] },
 ];
-
-/// Members that are not published are no packages.
-pub(crate) const PACKAGE: &[&str] =
-    &["package", "--workspace", "--exclude", "xtask", "--exclude", "tests", "--exclude", "ac-bench", "--no-verify", "--allow-dirty"];
 
 /// Runs the steps, but for those named after `--skip`; only those named after `--only`, if any.
 pub(crate) fn run(root: &Path, args: &[String], report: &mut Report) -> Result<(), Box<dyn Error>> {

@@ -198,7 +198,10 @@ impl AgentController {
     pub async fn delete_session(&self, key: &SessionKey) -> Result<bool, ControllerError> {
         self.0.check_open()?;
         let session = self.0.session(key);
-        let existed = match session.delete().await {
+        // A task of its own, so that it is done to the end even if the caller goes away.
+        let deleting = session.clone();
+        let deleted = self.0.tasks.spawn(async move { deleting.delete().await }).await;
+        let existed = match deleted.map_err(|_| ControllerError::new(ControllerErrorKind::Closed, "the process stops"))? {
             Err(error) if error.kind() == ControllerErrorKind::SessionDeleted => return Ok(false),
             other => other?,
         };

@@ -22,3 +22,23 @@ pub use ac_tools as tools;
 /// Files below one folder, and commands.
 #[cfg(feature = "workspace")]
 pub use ac_workspace as workspace;
+
+/// What most applications name: `use agent_controller::prelude::*`.
+pub mod prelude {
+    pub use ac_controller::{
+        AgentConfig, AgentController, Answer, ControllerError, Delivery, Mode, ModelChoice, Pending, Session, SessionRequest, Settled,
+        Settlement, Submitted, Subscription, UserMessage,
+    };
+    pub use ac_core::{
+        Event, EventBody, ModelId, ModelProvider, Policy, Tool, ToolCategory, ToolContext, ToolDefinition, ToolEffect, ToolError,
+        ToolOutcome, ToolOutput,
+        event::{EndReason, MessageUpdate, PendingKind},
+    };
+    pub use ac_storage::{MemoryStorage, Storage};
+    pub use ac_tools::{AskUser, SubmitPlan};
+}
+
+/// The README's example is compiled with the tests.
+#[cfg(all(doctest, feature = "full"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -300,8 +300,13 @@ impl Session {
             RunOrigin { controller: self.shared().config.id.clone(), session: self.key().clone(), resource: self.resource().clone() };
         let id = message.id.clone();
         let begin = StartRun { run: run.clone(), thread: thread.clone(), parent: None, profile, messages: vec![message], from_queue };
-        let handle = self.shared().runtime.start(self.host(), origin, begin).await?;
-        Ok(Submitted { message: id, thread, run, joined: false, handle: Some(handle) })
+        let handle = match self.shared().runtime.start(self.host(), origin, begin).await {
+            Ok(handle) => Some(handle),
+            // It is stored, and another process was faster to move it.
+            Err(error) if error.kind() == RunErrorKind::Owned => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Submitted { message: id, thread, run, joined: false, handle })
     }
 
     /// What a run of a mode starts with.

@@ -1,0 +1,8 @@
+//! Sessions, end to end: a scripted model behind real HTTP, the real driver, a store.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod answers;
+mod desk;
+mod registry;
+mod running;
+mod threads;
