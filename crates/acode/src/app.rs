@@ -5,13 +5,9 @@ mod modes;
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use agent_controller::{
-    controller::{AgentConfig, AgentController, Limits, RuntimeSettings, Session, SessionRequest, UuidIds},
-    core::{Ids, ModelId, Role, ThreadId, ToolCategory, event::ThreadInfo, permission::DefaultPolicies, permission::Policy},
-    storage::{
-        StorageError, StorageErrorKind,
-        domain::{MessageQuery, ThreadQuery},
-        sled_kv::SledStorage,
-    },
+    controller::{AgentConfig, AgentController, Limits, ModelChoice, RuntimeSettings, Session, SessionRequest, UuidIds},
+    core::{Ids, ModelId, ThreadId, ToolCategory, event::ThreadInfo, permission::DefaultPolicies, permission::Policy},
+    storage::{StorageError, StorageErrorKind, domain::ThreadQuery, sled_kv::SledStorage},
     workspace::Workspace,
 };
 use serde_json::{Map, Value, json};
@@ -152,7 +148,19 @@ impl App {
     pub(crate) async fn new_session(&self, title: &str) -> Result<Session, Failure> {
         let session = self.session(&ThreadId::from(UuidIds.fresh("thread"))).await?;
         session.rename_thread(None, title).await?;
+        self.use_model(&session).await?;
         Ok(session)
+    }
+
+    /// Keeps the model with the conversation, for all modes: a plan that is approved by a later process is built by the same one.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub(crate) async fn use_model(&self, session: &Session) -> Result<(), Failure> {
+        for mode in self.controller.modes() {
+            session.switch_model(ModelChoice::new(self.model.clone()).mode(mode.id().clone())).await?;
+        }
+        Ok(())
     }
 
     /// Ends everything that this process does, in order; what waits, and what moves, is continued later.
@@ -211,17 +219,6 @@ impl Held {
         newest
             .map(|info| Some(info.id))
             .ok_or_else(|| Failure::usage("there is no conversation to go on with; begin one without --continue"))
-    }
-
-    /// The model that last spoke in a conversation.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub(crate) async fn last_model(&self, thread: &ThreadId) -> Result<Option<ModelId>, Failure> {
-        use agent_controller::storage::Storage as _;
-        let query = MessageQuery { newest_first: true, limit: 50, ..MessageQuery::default() };
-        let page = self.storage.messages().page(thread, &query).await.map_err(|error| Failure::failed(error.code(), error.to_string()))?;
-        Ok(page.items.iter().find(|stored| stored.message.role == Role::Assistant).and_then(|stored| stored.message.meta.model.clone()))
     }
 }
 

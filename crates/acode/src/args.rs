@@ -104,8 +104,9 @@ pub(crate) enum Command {
     Answer {
         /// The call, as `acode pending` shows it
         id: String,
-        /// An option's label or number, or free text where that is allowed; several for a multiple choice
-        #[arg(required = true, allow_hyphen_values = true)]
+        /// An option's label or number, or free text where that is allowed; several for a multiple choice. After `--`, also what begins
+        /// with a dash
+        #[arg(required = true, allow_negative_numbers = true)]
         value: Vec<String>,
     },
     /// Allow a call and go on; for a call in doubt: run it again

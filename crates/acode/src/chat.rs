@@ -65,8 +65,7 @@ pub(crate) async fn chat(project: &Project, options: &Options, interrupts: &mut 
     })
     .await?;
     let app = opened.app.clone();
-    let mut screen = Screen::new(options.json, app.files());
-    screen.painter().answers(app.model.as_str());
+    let screen = Screen::new(options.json, app.files());
     let echoed = io::stdin().is_terminal();
     let mut chat = Chat { app, options, screen, lines, interrupts, session: None, echoed };
     let result = chat.run(opened.thread.as_ref()).await;
@@ -87,9 +86,12 @@ async fn offer(lines: &mut Lines) -> Option<models::Local> {
 
 impl Chat<'_> {
     async fn run(&mut self, thread: Option<&ThreadId>) -> Result<Exit, Failure> {
-        self.greet().await?;
-        if let Some(thread) = thread {
-            let session = self.app.session(thread).await?;
+        let session = match thread {
+            Some(thread) => Some(self.app.session(thread).await?),
+            None => None,
+        };
+        self.greet(session.as_ref());
+        if let Some(session) = session {
             self.recall(&session).await?;
             self.session = Some(session.clone());
             if let Next::Leave(exit) = self.follow(session, None).await? {
@@ -120,11 +122,11 @@ impl Chat<'_> {
         }
     }
 
-    async fn greet(&mut self) -> Result<(), Failure> {
+    fn greet(&mut self, session: Option<&Session>) {
         let folder = self.app.project.folder.display().to_string();
-        let line = format!("acode in {}, model {}. /help says more.", safe::Line(&folder, 120), safe::Line(self.app.model.as_str(), 80));
-        self.note(&line);
-        Ok(())
+        let model = session.and_then(Session::model).unwrap_or_else(|| self.app.model.clone());
+        self.screen.painter().answers(model.as_str());
+        self.note(&format!("acode in {}, model {}. /help says more.", safe::Line(&folder, 120), safe::Line(model.as_str(), 80)));
     }
 
     /// The end of a conversation that is gone on with.

@@ -44,11 +44,11 @@ pub(crate) struct Local {
     pub(crate) model: String,
 }
 
-/// Chooses by the flags, else what the conversation used before, else the built-in model.
+/// Chooses by the flags, else the built-in model.
 ///
 /// # Errors
 /// A model or provider that does not exist, a missing key, a server that lists no models.
-pub(crate) async fn choose(options: &Options, project: &Project, before: Option<ModelId>, pace: Duration) -> Result<Models, Failure> {
+pub(crate) async fn choose(options: &Options, project: &Project, pace: Duration) -> Result<Models, Failure> {
     let transport = Arc::new(ReqwestTransport::new().map_err(|error| Failure::failed("model.transport", error.to_string()))?);
     let mut servers = Servers::read(project)?;
     let mut chosen = None;
@@ -69,10 +69,6 @@ pub(crate) async fn choose(options: &Options, project: &Project, before: Option<
     let asked = chosen.or_else(|| options.model.as_deref().map(ModelId::from));
     if let Some(model) = asked {
         router.resolve(&model).map_err(|error| refused(&error))?;
-        return Ok(Models { model, router, fallback: false });
-    }
-    // A conversation goes on with its model as long as there is a way to it.
-    if let Some(model) = before.filter(|model| router.resolve(model).is_ok()) {
         return Ok(Models { model, router, fallback: false });
     }
     Ok(Models { model: demo::GUIDE.into(), router, fallback: true })

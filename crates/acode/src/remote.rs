@@ -45,7 +45,7 @@ pub(crate) async fn command(project: &Project, command: &Command, options: &Opti
     match way(project).await? {
         Way::Remote(connection) => remote(project, connection, op, &args, options, interrupts).await,
         Way::Here(held) => {
-            let models = models::choose(options, project, None, Duration::ZERO).await?;
+            let models = models::choose(options, project, Duration::ZERO).await?;
             let app = App::new(held, models, options.approve)?;
             let result = here(&app, op, &args, options, interrupts).await;
             app.close().await;

@@ -44,22 +44,23 @@ impl Opened {
     pub(crate) async fn open(project: &Project, options: &Options, offer: impl AsyncFnOnce() -> Option<Local>) -> Result<Self, Failure> {
         let held = hold(project).await?;
         let thread = held.thread(options.resume, options.thread.as_deref()).await?;
-        let before = match &thread {
-            Some(thread) => held.last_model(thread).await?,
-            None => None,
-        };
         let pace = if std::io::stdout().is_terminal() && options.json.is_none() { PACE } else { Duration::ZERO };
-        let mut models = models::choose(options, project, before, pace).await?;
-        if models.fallback {
+        let mut models = models::choose(options, project, pace).await?;
+        // A conversation that is gone on with has its model.
+        if models.fallback && thread.is_none() {
             models = match offer().await {
                 Some(Local { base_url, model }) => {
                     let options = Options { base_url: Some(base_url), model: Some(model), ..options.clone() };
-                    models::choose(&options, project, None, pace).await?
+                    models::choose(&options, project, pace).await?
                 }
                 None => fallback(models),
             };
         }
+        let chosen = !models.fallback;
         let app = App::new(held, models, options.approve)?;
+        if let (Some(thread), true) = (&thread, chosen) {
+            app.use_model(&app.session(thread).await?).await?;
+        }
         let served = match Served::open(&project.socket(), Arc::new(Server(app.clone()))) {
             Ok(served) => Some(served),
             Err(error) => {
@@ -121,7 +122,8 @@ async fn exec_opened(opened: &Opened, options: &Options, task: Option<&str>, int
     };
     let thread = session.thread_id().ok_or_else(|| Failure::failed("session.unbound", "the session has no conversation"))?;
     let mut screen = Screen::new(options.json, app.files());
-    screen.painter().answers(app.model.as_str());
+    let model = session.model().unwrap_or_else(|| app.model.clone());
+    screen.painter().answers(model.as_str());
     let mut follow = Follow::new(app, session, thread, options.approve, screen.views());
     if let Some(task) = task {
         follow.session().submit(task).await?;

@@ -25,8 +25,15 @@ fn flags_stand_before_or_after_the_command() {
 
 #[test]
 fn an_answer_takes_several_values_and_ones_that_look_like_flags() {
-    let Some(Command::Answer { id, value }) = parse(&["answer", "c", "one", "-2"]).unwrap().command else { panic!("not an answer") };
-    assert_eq!((id.as_str(), value), ("c", vec!["one".to_owned(), "-2".to_owned()]));
+    for (args, expected) in [
+        (&["answer", "c", "one", "-2", "--approve", "all"][..], &["one", "-2"][..]),
+        (&["answer", "c", "--approve", "all", "--", "--data", "-x"], &["--data", "-x"]),
+    ] {
+        let cli = parse(args).unwrap();
+        assert_eq!(cli.options.approve, Approve::All);
+        let Some(Command::Answer { id, value }) = cli.command else { panic!("not an answer") };
+        assert_eq!((id.as_str(), value.iter().map(String::as_str).collect::<Vec<_>>().as_slice()), ("c", expected));
+    }
     assert_eq!(parse(&["answer", "c"]).unwrap_err().kind(), ErrorKind::MissingRequiredArgument);
 }
 

@@ -15,7 +15,7 @@ fn options(args: &[&str]) -> Options {
 }
 
 async fn choice(project: &Project, args: &[&str]) -> Result<Models, Failure> {
-    choose(&options(args), project, None, Duration::ZERO).await
+    choose(&options(args), project, Duration::ZERO).await
 }
 
 #[test]
@@ -43,12 +43,6 @@ async fn a_server_is_found_again_by_later_commands_and_its_key_is_not_kept() {
     assert_eq!(first.model.as_str(), "127.0.0.1:9/maker/m");
     let later = choice(&project, &[]).await.unwrap();
     assert!(later.fallback && later.router.resolve(&first.model).is_ok());
-    // The conversation's own model goes before the built-in one.
-    let on = choose(&options(&[]), &project, Some(first.model.clone()), Duration::ZERO).await.unwrap();
-    assert!(!on.fallback && on.model == first.model);
-    let gone = choose(&options(&[]), &project, Some("nowhere/m".into()), Duration::ZERO).await.unwrap();
-    assert!(gone.fallback);
-
     std::fs::write(project.data.join("servers.json"), "{").unwrap();
     assert!(choice(&project, &[]).await.unwrap_err().message.contains("servers.json"));
 }
