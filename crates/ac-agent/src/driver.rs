@@ -164,12 +164,9 @@ impl Driver {
         if self.park.is_cancelled() {
             return Ok(self.park().await);
         }
-        while let Some(item) = self.snapshot.outbox.first().cloned() {
-            if item.n > self.applied {
-                self.host.apply(&self.snapshot, &item).await?;
-                self.applied = item.n;
-            }
-            if self.feed(Some(Input::Applied { upto: item.n })).await? == Go::End {
+        while let Some(last) = self.snapshot.outbox.last().map(|item| item.n) {
+            self.apply_outbox().await?;
+            if self.feed(Some(Input::Applied { upto: last })).await? == Go::End {
                 return Ok(Go::End);
             }
         }

@@ -201,13 +201,13 @@ async fn an_approved_plan_moves_run_and_session_to_the_target_mode() {
     session.answer(&open[0].id, Answer::Reply { value: json!({ "action": "approved", "title": "T" }) }).await.unwrap();
     let all = until(&mut events, is_end).await;
     insta::assert_snapshot!(story(&all), @r#"
+    [run-1] mode_changed modeId=build previousModeId=plan
+    [run-1] model_changed modelId=prov/builder
     [run-1] agent_start
     [run-1] pending_resolved pendingId=run-1/0/c1#1 threadId=thread-1 toolCallId=c1
     [run-1] message_start run-1/0 assistant: c1 submit_plan({"path":"plan.md"}) result result={"content":"Plan approved. Proceed with implementation following the approved plan.","isError":false,"submittedPlan":{"title":"T"},"toolId":"submit_plan"} (modelId=prov/planner stopReason=tool_calls)
     [run-1] tool_end isError=false result={"content":"Plan approved. Proceed with implementation following the approved plan.","isError":false,"submittedPlan":{"title":"T"},"toolId":"submit_plan"} threadId=thread-1 toolCallId=c1
     [run-1] message_end id=run-1/0
-    [run-1] mode_changed modeId=build previousModeId=plan
-    [run-1] model_changed modelId=prov/builder
     [run-1] tool_input_start threadId=thread-1 toolCallId=c2 toolName=look
     [run-1] tool_input_delta c2 "{\"what\":\"around\"}"
     [run-1] tool_input_end threadId=thread-1 toolCallId=c2

@@ -90,11 +90,27 @@ impl Driver {
                 Effect::Tell(moment) => moments.push(moment),
             }
         }
+        if let Err(error) = self.apply_outbox().await {
+            // It is tried again before anything else is started.
+            tracing::debug!(run = %self.snapshot.run, code = error.code(), "the outbox waits: {error}");
+        }
         self.tell_progress();
         for moment in moments {
             self.teller.moment(moment, &self.snapshot, before);
         }
         go
+    }
+
+    /// Has done outside what the committed step wants done there (`R1b`). It happens before the step is told, so that `mode_changed`
+    /// comes before the segment that an approved plan opens (SPEC E-48), and a follow-up leaves the queue before its run begins.
+    pub(super) async fn apply_outbox(&mut self) -> Result<(), RunError> {
+        for item in self.snapshot.outbox.clone() {
+            if item.n > self.applied {
+                self.host.apply(&self.snapshot, &item).await?;
+                self.applied = item.n;
+            }
+        }
+        Ok(())
     }
 
     /// Takes what is stored, if somebody else committed; [`Go::End`] when the fence is lost.
