@@ -163,7 +163,7 @@ fn wrong_kind(wait: &Wait, kind: PendingKind) -> Failure {
 /// The same answer again is fine and moves nothing; another one comes too late.
 async fn again(app: &App, settled: &Settled, answer: Answer) -> Result<Exit, Failure> {
     app.controller.answer(&settled.id, settled.again(answer)).await?;
-    let open = app.waits(None).await?.into_iter().any(|wait| wait.pending.run == settled.id.run);
+    let open = app.open(None).await?.into_iter().any(|wait| wait.pending.run == settled.id.run);
     Ok(if open { Exit::Waiting } else { Exit::Complete })
 }
 
@@ -189,7 +189,7 @@ async fn go_on(
 }
 
 async fn threads(app: &App) -> Result<Value, Failure> {
-    let waits = app.waits(None).await?;
+    let waits = app.open(None).await?;
     let all = app::threads(app.storage()).await?;
     let rows = all.iter().map(|info| app::thread_row(info, waits.iter().filter(|wait| wait.pending.thread == info.id).count()));
     Ok(Value::Array(rows.collect()))

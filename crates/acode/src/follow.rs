@@ -112,7 +112,7 @@ impl<'a> Follow<'a> {
             if self.drain(sink).await.is_err() {
                 return Ok(Rest::Left(Exit::Failed));
             }
-            let waits = self.app.waits(Some(&self.thread)).await?;
+            let waits = self.app.open(Some(&self.thread)).await?;
             if self.answer_for_person(&waits).await? {
                 continue;
             }

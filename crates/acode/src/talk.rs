@@ -131,9 +131,9 @@ async fn exec_opened(opened: &Opened, options: &Options, task: Option<&str>, int
     let rest = follow.until_rest(&mut screen, Some(interrupts)).await?;
     Ok(match rest {
         Rest::Done(exit) | Rest::Left(exit) => exit,
-        Rest::Waiting(waits) => {
-            if screen.is_text() {
-                for wait in &waits {
+        Rest::Waiting(open) => {
+            if let (true, Some(first)) = (screen.is_text(), open.first()) {
+                for wait in app.waits(Some(&first.pending.thread)).await? {
                     let row = wait.row();
                     // Who went away reads nothing more.
                     let _ = screen.painter().waiting(Shown(&row)).await;

@@ -46,28 +46,39 @@ impl Wait {
 type Owners = BTreeMap<ToolCallId, BTreeMap<RunId, Option<u32>>>;
 
 impl App {
-    /// Everything that waits, oldest first; of one conversation, where one is named.
+    /// What waits, oldest first; of one conversation, where one is named. Each is named by its run, which costs nothing to know.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub(crate) async fn open(&self, thread: Option<&ThreadId>) -> Result<Vec<Wait>, Failure> {
+        let open = self.controller.pending().await?.into_iter().filter(|open| thread.is_none_or(|thread| open.thread == *thread));
+        // The name of a call means its approval; a doubt about the same call has a name of its own, so that a repeated approval never runs
+        // it again.
+        let name = |open: &Pending| match open.kind {
+            PendingKind::InDoubt if open.id.n > 1 => open.id.to_string(),
+            _ => format!("{}/{}", open.run, open.call),
+        };
+        Ok(open.map(|open| Wait { id: name(&open), pending: open }).collect())
+    }
+
+    /// As [`App::open`], named as people name it: by the call alone where no other call of the store has that name.
     ///
     /// # Errors
     /// When the store does not answer.
     pub(crate) async fn waits(&self, thread: Option<&ThreadId>) -> Result<Vec<Wait>, Failure> {
-        let open = self.controller.pending().await?;
+        let mut open = self.open(thread).await?;
         if open.is_empty() {
-            return Ok(vec![]);
+            return Ok(open);
         }
-        let owners = self.owners(&open.iter().map(|open| open.call.clone()).collect()).await?;
-        let named = open.into_iter().map(|open| {
-            let alone = owners.get(&open.call).is_none_or(|runs| runs.keys().all(|run| *run == open.run));
-            let id = match open.kind {
-                // The id of a call means its approval; a doubt about the same call has a name of its own, so that a repeated
-                // approval never runs it again.
-                PendingKind::InDoubt if open.id.n > 1 => open.id.to_string(),
-                _ if alone => open.call.to_string(),
-                _ => format!("{}/{}", open.run, open.call),
-            };
-            Wait { pending: open, id }
-        });
-        Ok(named.filter(|wait| thread.is_none_or(|thread| wait.pending.thread == *thread)).collect())
+        let owners = self.owners(&open.iter().map(|wait| wait.pending.call.clone()).collect()).await?;
+        for wait in &mut open {
+            let alone = owners.get(&wait.pending.call).is_none_or(|runs| runs.keys().all(|run| *run == wait.pending.run));
+            let doubt = wait.pending.kind == PendingKind::InDoubt && wait.pending.id.n > 1;
+            if alone && !doubt {
+                wait.id = wait.pending.call.to_string();
+            }
+        }
+        Ok(open)
     }
 
     /// The runs in which each of these calls was made, over the whole store, with the step.
@@ -101,7 +112,7 @@ impl App {
     /// # Errors
     /// When it means nothing, or several things.
     pub(crate) async fn find(&self, id: &str, wants: Wants) -> Result<Found, Failure> {
-        let waits = self.waits(None).await?;
+        let waits = self.open(None).await?;
         if let Ok(exact) = id.parse::<PendingId>() {
             let open = waits.into_iter().find(|wait| wait.pending.id == exact);
             return match (open, self.answer_of(&exact).await?) {

@@ -71,7 +71,7 @@ impl Chat<'_> {
                         Ok(Some(event)) => event,
                     };
                     let settles = matches!(event.body, EventBody::PendingResolved { .. } | EventBody::ToolEnd { .. } | EventBody::AgentEnd { .. });
-                    if settles && !self.app.waits(None).await?.iter().any(|open| open.pending.id == wait.pending.id) {
+                    if settles && !self.app.open(None).await?.iter().any(|open| open.pending.id == wait.pending.id) {
                         self.note("Answered elsewhere.");
                         return Ok(Err(Next::Go));
                     }
