@@ -177,6 +177,12 @@ impl Chat<'_> {
             Some(session) => session.clone(),
             None => self.app.new_session(&app::title(text)).await?,
         };
+        // A conversation that began with a command has no title yet.
+        if let Some(thread) = session.thread_id()
+            && session.thread(&thread).await?.title.is_empty()
+        {
+            session.rename_thread(None, app::title(text)).await?;
+        }
         self.session = Some(session.clone());
         self.follow(session, Some(text)).await
     }

@@ -3,7 +3,7 @@
 use std::{io, time::Duration};
 
 use agent_controller::{
-    controller::{Answer, Session, Subscription},
+    controller::{Answer, ControllerErrorKind, Session, Subscription},
     core::{Event, EventBody, ThreadId, ToolCategory, event::EndReason, event::PendingKind, wire},
     engine::Outcome,
     tools::workspace::WorkspaceTool,
@@ -170,7 +170,12 @@ impl<'a> Follow<'a> {
                 (Approve::None, PendingKind::Plan) => self.app.plan_answer(wait, false, None).await,
                 _ => continue,
             };
-            self.session.answer(&open.id, answer).await?;
+            match self.session.answer(&open.id, answer).await {
+                Ok(_) => {}
+                // Somebody was faster: that is their decision.
+                Err(error) if matches!(error.kind(), ControllerErrorKind::AlreadyResolved | ControllerErrorKind::NotPending) => {}
+                Err(error) => return Err(error.into()),
+            }
             answered = true;
         }
         Ok(answered)

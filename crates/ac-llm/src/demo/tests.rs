@@ -379,6 +379,12 @@ fn a_path_outside_the_folder_is_tried_as_written_so_that_the_tool_refuses_it() {
 }
 
 #[test]
+fn a_note_beside_a_named_file_is_made_only_when_it_was_chosen() {
+    let files = |wish| Plan::read(&Talk::new("write a.txt", &PLANNING).until_submitted("", wish)).files.len();
+    assert_eq!((files("Only the file"), files("The file and a note"), files("A note")), (1, 2, 1));
+}
+
+#[test]
 fn an_existing_file_is_not_overwritten_unless_it_was_named() {
     let plan = Talk::new("notes", &PLANNING).until_submitted("notes.md\n", "A note");
     assert_eq!(Plan::read(&plan).files[0].0, "notes-2.md");

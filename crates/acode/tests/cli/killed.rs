@@ -156,3 +156,15 @@ fn killed_while_the_model_answers_it_is_asked_again() {
     let ended = home.run(&["exec", "--continue"], "").exits(0);
     assert!(ended.out.contains("All of it.") && !ended.out.contains("half"), "{}", ended.out);
 }
+
+#[test]
+fn told_to_end_it_leaves_at_once_and_the_run_goes_on_later() {
+    let server = ScriptedServer::start([Turn::text("half").then_hang(), Turn::text("All of it.")]);
+    let home = Home::new();
+    let mut live = home.start(&["exec", "Hello", "--base-url", &server.base_url(), "--model", "m"]);
+    live.wait("half");
+    live.signal("-TERM");
+    live.end().exits(2);
+    let ended = home.run(&["exec", "--continue"], "").exits(0);
+    assert!(ended.out.contains("All of it."), "{}", ended.out);
+}

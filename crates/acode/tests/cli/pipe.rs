@@ -124,3 +124,13 @@ fn always_is_remembered_over_restarts_listed_and_taken_back() {
     home.run(&["grants", "revoke", id], "").exits(64);
     assert!(home.run(&["grants"], "").exits(0).out.contains("Nothing was allowed"));
 }
+
+#[test]
+fn a_mode_is_chosen_before_the_first_task_and_the_conversation_is_named_after_it() {
+    let home = Home::new();
+    let ended = home.run(&[], "/mode nowhere\n/mode build\nwrite hello.txt\n1\ny\ny\n/quit\n").exits(0);
+    assert!(ended.out.contains("The modes are plan and build"), "{}", ended.out);
+    // No plan in this mode.
+    assert!(home.project().join("hello.txt").exists() && !home.project().join(".acode").exists());
+    assert!(home.run(&["threads"], "").exits(0).out.contains("write hello.txt"));
+}
