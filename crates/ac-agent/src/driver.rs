@@ -89,6 +89,10 @@ pub(crate) struct Driver {
     applied: u64,
     /// Nothing new is started any more.
     parking: bool,
+    /// When the lease is renewed next, and when the store is looked at next. Kept here, because whatever else happens meanwhile must not
+    /// put them off: a long answer comes in many small pieces.
+    renew_at: Instant,
+    poll_at: Instant,
 }
 
 /// What a driver starts from.
@@ -113,6 +117,8 @@ impl Driver {
         let parent_call = snapshot.parent.as_ref().map(|(_, call)| call.clone());
         let teller = Teller::new(host.clone(), run.clone(), parent_call, usage, snapshot.message.clone());
         let park = shared.park.child();
+        let now = Instant::now();
+        let (renew_at, poll_at) = (now + shared.settings.lease / 3, now + shared.settings.poll);
         Self {
             shared,
             host,
@@ -136,6 +142,8 @@ impl Driver {
             schemas: Schemas::default(),
             applied: 0,
             parking: false,
+            renew_at,
+            poll_at,
         }
     }
 
@@ -180,7 +188,8 @@ impl Driver {
         if self.stopped && self.report_stopped().await? == Go::End {
             return Ok(Go::End);
         }
-        if self.backoff.is_none() && self.feed(None).await? == Go::End {
+        // While the model answers there is nothing to dispatch.
+        if self.backoff.is_none() && self.sampling.is_none() && self.feed(None).await? == Go::End {
             return Ok(Go::End);
         }
         if self.in_flight() || !self.snapshot.outbox.is_empty() {
@@ -224,21 +233,20 @@ impl Driver {
 
     /// Waits for whatever comes next and reacts to it.
     async fn wait(&mut self) -> Go {
-        let renew_at = self.lease.as_ref().map(|_| Instant::now() + self.shared.settings.lease / 3);
+        let renew_at = self.lease.as_ref().map(|_| self.renew_at);
         let kill_at = self.working.values().filter_map(|working| working.kill_at).min();
-        let has_child = self.snapshot.slots().iter().any(|slot| matches!(slot.status, SlotStatus::Child { .. }));
-        let poll_at = (has_child || !self.in_flight()).then(|| Instant::now() + self.shared.settings.poll);
         let next = tokio::select! {
             biased;
             () = self.park.cancelled() => return Go::On,
             command = self.commands.recv() => Next::Command(command),
             Some(report) = self.tools.join_next_with_id(), if !self.tools.is_empty() => Next::Tool(report),
             () = self.progress.ready() => Next::Progress,
-            sampled = sampled(&mut self.sampling) => Next::Sampled(sampled),
-            () = until(self.backoff) => Next::Backoff,
             () = until(kill_at) => Next::Kill,
             () = until(renew_at) => Next::Renew,
-            () = until(poll_at) => Next::Poll,
+            () = tokio::time::sleep_until(self.poll_at) => Next::Poll,
+            // After the clocks: a model that is always ready starves nobody.
+            sampled = sampled(&mut self.sampling) => Next::Sampled(sampled),
+            () = until(self.backoff) => Next::Backoff,
         };
         let result = match next {
             Next::Command(Some(command)) => self.command(command).await,
@@ -322,8 +330,9 @@ impl Driver {
         }
     }
 
-    /// A child may be over; another process may have stored something.
+    /// A child may be over; another process may have stored something: an answer, a message, an abort.
     async fn poll_store(&mut self) -> Result<Go, RunError> {
+        self.poll_at = Instant::now() + self.shared.settings.poll;
         if self.sync().await? == Go::End {
             return Ok(Go::End);
         }

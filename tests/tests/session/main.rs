@@ -3,6 +3,7 @@
 
 mod answers;
 mod desk;
+mod processes;
 mod registry;
 mod running;
 mod threads;

@@ -191,6 +191,7 @@ impl Driver {
     async fn take_lease(&mut self, epoch: u64) -> Result<bool, RunError> {
         let lease = self.shared.take_lease(&self.snapshot.run, epoch).await?;
         self.lease = lease;
+        self.renew_at = tokio::time::Instant::now() + self.shared.settings.lease / 3;
         Ok(self.lease.is_some())
     }
 

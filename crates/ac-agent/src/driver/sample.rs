@@ -12,6 +12,9 @@ use tokio::time::Instant;
 use super::{Driver, Go};
 use crate::{RunError, RunErrorKind, gate, history::History, sampling::Sampled, sampling::Sampling};
 
+/// How many events of a model are taken in a row at most.
+const BURST: usize = 64;
+
 impl Driver {
     /// Asks the model, as the profile says, with the history as it stands.
     pub(super) async fn start_sample(&mut self, attempt: u32) -> Result<(), RunError> {
@@ -59,22 +62,29 @@ impl Driver {
     }
 
     /// Something came from the model.
-    pub(super) async fn sampled(&mut self, sampled: Sampled) -> Result<Go, RunError> {
-        match sampled {
-            Sampled::Event(event) => {
-                self.model_event(event);
-                Ok(Go::On)
+    pub(super) async fn sampled(&mut self, mut sampled: Sampled) -> Result<Go, RunError> {
+        let mut taken = 0;
+        loop {
+            match sampled {
+                Sampled::Event(event) => self.model_event(event),
+                Sampled::Finished(finish) => {
+                    let Some(sampling) = self.sampling.take() else { return Ok(Go::On) };
+                    let attempt = sampling.attempt;
+                    let parts = sampling.into_parts();
+                    let calls = gate::plan_calls(self.host.as_ref(), &self.snapshot.profile, &mut self.schemas, &parts);
+                    return self.report(Input::Sampled { attempt, parts, calls, finish }).await;
+                }
+                Sampled::Failed(error) => {
+                    let Some(sampling) = self.sampling.take() else { return Ok(Go::On) };
+                    return self.sample_failed(sampling, &error).await;
+                }
             }
-            Sampled::Finished(finish) => {
-                let Some(sampling) = self.sampling.take() else { return Ok(Go::On) };
-                let attempt = sampling.attempt;
-                let parts = sampling.into_parts();
-                let calls = gate::plan_calls(self.host.as_ref(), &self.snapshot.profile, &mut self.schemas, &parts);
-                self.report(Input::Sampled { attempt, parts, calls, finish }).await
-            }
-            Sampled::Failed(error) => {
-                let Some(sampling) = self.sampling.take() else { return Ok(Go::On) };
-                self.sample_failed(sampling, &error).await
+            taken += 1;
+            // What arrived together is taken together, so that a burst costs one round of waiting; not all of a flood, though.
+            let more = self.sampling.as_mut().filter(|_| taken < BURST).and_then(|sampling| sampling.next().now_or_never());
+            match more {
+                Some(next) => sampled = next,
+                None => return Ok(Go::On),
             }
         }
     }
