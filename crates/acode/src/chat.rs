@@ -69,7 +69,7 @@ pub(crate) async fn chat(project: &Project, options: &Options, interrupts: &mut 
     let echoed = io::stdin().is_terminal();
     let mut chat = Chat { app, options, screen, lines, interrupts, session: None, echoed };
     let result = chat.run(opened.thread.as_ref()).await;
-    opened.close().await;
+    opened.close(chat.interrupts).await;
     result
 }
 

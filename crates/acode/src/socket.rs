@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use agent_controller::core::CancelToken;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -24,7 +25,7 @@ use crate::{exit::Exit, sink::Sink};
 
 /// The longest request.
 const LONGEST: u64 = 4 << 20;
-/// How long a request may take to arrive.
+/// How long a request may take to arrive, and a line of the answer to be read.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// So many are served at once.
 const AT_ONCE: usize = 16;
@@ -42,7 +43,9 @@ pub(crate) struct Reply(OwnedWriteHalf);
 
 impl Sink for Reply {
     async fn put(&mut self, value: &Value) -> io::Result<()> {
-        self.0.write_all(format!("{value}\n").as_bytes()).await
+        // Who does not read is gone: nothing may wait for them for ever.
+        let line = format!("{value}\n");
+        tokio::time::timeout(PATIENCE, self.0.write_all(line.as_bytes())).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -50,6 +53,7 @@ impl Sink for Reply {
 #[derive(Debug)]
 pub(crate) struct Served {
     path: PathBuf,
+    stop: CancelToken,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -68,7 +72,16 @@ impl Served {
         };
         std::fs::set_permissions(&fresh, Permissions::from_mode(0o600))?;
         std::fs::rename(&fresh, path)?;
-        Ok(Self { path: path.to_owned(), task: tokio::spawn(accept(listener, serve)) })
+        let stop = CancelToken::new();
+        Ok(Self { path: path.to_owned(), stop: stop.clone(), task: tokio::spawn(accept(listener, serve, stop)) })
+    }
+
+    /// Takes no more requests, and waits until those that were taken are answered.
+    pub(crate) async fn finish(mut self) {
+        let _ = std::fs::remove_file(&self.path);
+        self.stop.cancel();
+        // A task that panicked is over too.
+        let _ = (&mut self.task).await;
     }
 }
 
@@ -79,36 +92,48 @@ impl Drop for Served {
     }
 }
 
-async fn accept(listener: UnixListener, serve: Arc<impl Serve>) {
+async fn accept(listener: UnixListener, serve: Arc<impl Serve>, stop: CancelToken) {
     let slots = Arc::new(Semaphore::new(AT_ONCE));
     // Dropped with this task, and all of them with it.
     let mut tasks = JoinSet::new();
     loop {
-        let Ok(slot) = slots.clone().acquire_owned().await else { return };
-        let stream = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let next = async {
+            let slot = slots.clone().acquire_owned().await;
+            (slot, listener.accept().await)
+        };
+        let (slot, stream) = tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
             Some(_) = tasks.join_next() => continue,
+            next = next => next,
         };
         match stream {
             Ok((stream, _)) => {
-                let serve = serve.clone();
+                let (serve, stop) = (serve.clone(), stop.clone());
                 tasks.spawn(async move {
                     let _slot = slot;
                     // Who went away needs no answer.
-                    let _ = one(stream, serve.as_ref()).await;
+                    let _ = one(stream, serve.as_ref(), &stop).await;
                 });
             }
             // Out of file descriptors, most likely: others end.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
+    drop(listener);
+    while tasks.join_next().await.is_some() {}
 }
 
-async fn one(stream: UnixStream, serve: &impl Serve) -> io::Result<()> {
+async fn one(stream: UnixStream, serve: &impl Serve, stop: &CancelToken) -> io::Result<()> {
     let (read, write) = stream.into_split();
     let mut reply = Reply(write);
     let mut line = String::new();
-    let read = tokio::time::timeout(PATIENCE, BufReader::new(read).take(LONGEST).read_line(&mut line)).await;
+    let mut reader = BufReader::new(read).take(LONGEST);
+    let read = tokio::select! {
+        read = tokio::time::timeout(PATIENCE, reader.read_line(&mut line)) => read,
+        // What was not asked yet is not waited for.
+        () = stop.cancelled() => return Ok(()),
+    };
     let request = match read {
         Ok(Ok(_)) => serde_json::from_str::<Value>(&line).ok(),
         _ => None,
@@ -194,6 +219,9 @@ mod tests {
     impl Serve for Echo {
         async fn serve(&self, op: &str, args: &Value, sink: &mut Reply) -> Exit {
             sink.put(&json!({ "op": op, "args": args })).await.unwrap();
+            if op == "slow" {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
             if op == "wait" { Exit::Waiting } else { Exit::Complete }
         }
     }
@@ -222,7 +250,12 @@ mod tests {
         let exit = Connection::open(&path).await.unwrap().ask("wait", &json!({"id": "c"}), &mut kept).await.unwrap();
         assert_eq!((exit, kept.0), (Exit::Waiting, vec![json!({"op": "wait", "args": {"id": "c"}})]));
 
-        drop(served);
+        // What was taken is answered; nothing more is.
+        let asked = Connection::open(&path).await.unwrap();
+        let asking = tokio::spawn(async move { asked.ask("slow", &Value::Null, &mut Kept(vec![])).await });
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        served.finish().await;
+        assert_eq!(asking.await.unwrap().unwrap(), Exit::Complete);
         assert!(Connection::open(&path).await.is_none());
         assert!(!path.exists());
     }

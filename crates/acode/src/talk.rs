@@ -71,9 +71,14 @@ impl Opened {
         Ok(Self { app, thread, served })
     }
 
-    /// Closes everything, in order.
-    pub(crate) async fn close(mut self) {
-        drop(self.served.take());
+    /// Closes everything, in order. What another process asked for is done first, unless the person does not want to wait for it.
+    pub(crate) async fn close(mut self, interrupts: &mut Interrupts) {
+        if let Some(served) = self.served.take() {
+            tokio::select! {
+                () = served.finish() => {}
+                _ = interrupts.next() => {}
+            }
+        }
         self.app.close().await;
     }
 }
@@ -109,7 +114,7 @@ pub(crate) fn complain(message: &str) {
 pub(crate) async fn exec(project: &Project, options: &Options, task: Option<&str>, interrupts: &mut Interrupts) -> Result<Exit, Failure> {
     let opened = Opened::open(project, options, async || None).await?;
     let result = exec_opened(&opened, options, task, interrupts).await;
-    opened.close().await;
+    opened.close(interrupts).await;
     result
 }
 
