@@ -25,6 +25,28 @@ pub trait Storage: Send + Sync + 'static {
     fn state(&self) -> &dyn StateStore;
 }
 
+impl<S: Storage + ?Sized> Storage for Arc<S> {
+    fn threads(&self) -> &dyn ThreadStore {
+        (**self).threads()
+    }
+
+    fn messages(&self) -> &dyn MessageStore {
+        (**self).messages()
+    }
+
+    fn runs(&self) -> &dyn RunStore {
+        (**self).runs()
+    }
+
+    fn sessions(&self) -> &dyn SessionStore {
+        (**self).sessions()
+    }
+
+    fn state(&self) -> &dyn StateStore {
+        (**self).state()
+    }
+}
+
 /// Threads.
 #[async_trait]
 pub trait ThreadStore: Send + Sync + 'static {

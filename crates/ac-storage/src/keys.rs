@@ -105,6 +105,27 @@ pub(crate) fn read_position(key: &[u8]) -> Option<u64> {
     key.last_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes))
 }
 
+/// The thread and the position in the key of a message.
+pub(crate) fn read_message(key: &[u8]) -> Option<(ThreadId, u64)> {
+    let (thread, rest) = read_text(key.get(2..)?)?;
+    Some((thread.into(), u64::from_be_bytes(rest.try_into().ok()?)))
+}
+
+/// The thread and the message in the key of a position.
+pub(crate) fn read_position_of(key: &[u8]) -> Option<(ThreadId, MessageId)> {
+    read_pair(key).map(|(thread, id)| (thread.into(), id.into()))
+}
+
+/// The thread and the run in the entry of a thread.
+pub(crate) fn read_run_of(key: &[u8]) -> Option<(ThreadId, RunId)> {
+    read_pair(key).map(|(thread, run)| (thread.into(), run.into()))
+}
+
+/// The run and the thread in the entry of a child.
+pub(crate) fn read_child(key: &[u8]) -> Option<(RunId, ThreadId)> {
+    read_pair(key).map(|(run, thread)| (run.into(), thread.into()))
+}
+
 /// `n/` positions by message id, of a thread.
 pub(crate) fn positions(thread: &ThreadId) -> Vec<u8> {
     Key::new(b"n/").text(thread.as_str()).done()
@@ -202,6 +223,14 @@ pub(crate) fn state(thread: &ThreadId, name: &str) -> Vec<u8> {
 pub(crate) fn read_id(prefix: &[u8], key: &[u8]) -> Option<String> {
     match read_text(key.strip_prefix(prefix)?)? {
         (id, []) => Some(id),
+        _ => None,
+    }
+}
+
+fn read_pair(key: &[u8]) -> Option<(String, String)> {
+    let (first, rest) = read_text(key.get(2..)?)?;
+    match read_text(rest)? {
+        (second, []) => Some((first, second)),
         _ => None,
     }
 }

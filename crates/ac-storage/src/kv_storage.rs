@@ -68,6 +68,11 @@ impl<K: Kv> KvStorage<K> {
         Ok(store)
     }
 
+    /// What error messages call the store.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// What is below.
     pub fn kv(&self) -> &K {
         &self.kv

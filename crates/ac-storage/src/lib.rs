@@ -17,6 +17,8 @@ pub mod record;
 mod row;
 #[cfg(feature = "sled")]
 pub mod sled_kv;
+mod transfer;
+mod verify;
 
 pub use domain::{Commit, CommitOutcome, MessageStore, RunStore, SessionStore, StateStore, Storage, ThreadStore};
 pub use error::{StorageError, StorageErrorKind};
@@ -26,5 +28,7 @@ pub use memory::{MemoryKv, MemoryStorage};
 pub use record::{
     CommitMark, Lease, Page, RunHeader, RunParent, RunPosture, RunRecord, RunStage, SessionId, Stored, ThreadHead, ThreadRecord,
 };
+pub use verify::{Problem, VerifyReport};
+
 #[cfg(feature = "sled")]
 pub use sled_kv::{Durability, SledOptions, SledStorage};

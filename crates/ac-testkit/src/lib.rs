@@ -8,11 +8,13 @@
 #![deny(missing_docs)]
 
 pub mod clock;
+pub mod conformance;
 pub mod ids;
 pub mod model;
 pub mod pairing;
 pub mod server;
 pub mod shared;
+pub mod store;
 pub mod transcript;
 
 pub use clock::ManualClock;

@@ -1,0 +1,67 @@
+//! The rules for stores: sound ones keep them, and each rule finds a defect that was planted.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+
+use ac_storage::{KvStorage, MemoryKv, MemoryStorage, Storage};
+use ac_testkit::{
+    conformance::{kv_rules, storage_rules},
+    store::{
+        FileKv, HookedStorage, Recorder,
+        broken::{BrokenKv, BrokenStore, Defect, KvDefect},
+    },
+};
+
+ac_testkit::storage_conformance!(memory, async { MemoryStorage::new() });
+ac_testkit::storage_conformance!(hooked, async { HookedStorage::new(MemoryStorage::new(), Recorder::new()) });
+ac_testkit::storage_conformance!(file, async { KvStorage::connect(file_kv(), "the file store").await.unwrap() });
+ac_testkit::kv_conformance!(memory_kv, async { MemoryKv::default() });
+ac_testkit::kv_conformance!(file_kv_alone, async { file_kv() });
+
+fn file_kv() -> FileKv {
+    FileKv(tempfile::tempdir().unwrap().keep().join("store.json"))
+}
+
+#[tokio::test]
+async fn every_rule_for_storages_finds_a_planted_defect_and_every_defect_is_found() {
+    let mut idle: BTreeSet<_> = storage_rules().iter().map(|rule| rule.name).collect();
+    for defect in Defect::ALL {
+        let mut found = Vec::new();
+        for rule in storage_rules() {
+            let store = BrokenStore::new(defect);
+            if (rule.check)(&store as &dyn Storage).await.is_err() {
+                found.push(rule.name);
+            }
+        }
+        assert!(!found.is_empty(), "no rule finds {defect:?}");
+        found.iter().for_each(|name| {
+            idle.remove(name);
+        });
+    }
+    assert!(idle.is_empty(), "rules that find nothing: {idle:#?}");
+}
+
+#[tokio::test]
+async fn every_rule_for_backends_finds_a_planted_defect_and_every_defect_is_found() {
+    let mut idle: BTreeSet<_> = kv_rules().iter().map(|rule| rule.name).collect();
+    for defect in KvDefect::ALL {
+        let mut found = Vec::new();
+        for rule in kv_rules() {
+            if (rule.check)(&BrokenKv::new(defect)).await.is_err() {
+                found.push(rule.name);
+            }
+        }
+        assert!(!found.is_empty(), "no rule finds {defect:?}");
+        found.iter().for_each(|name| {
+            idle.remove(name);
+        });
+    }
+    assert!(idle.is_empty(), "rules that find nothing: {idle:#?}");
+}
+
+#[test]
+fn the_example_of_a_backend_is_short() {
+    let source = include_str!("../src/store/file.rs");
+    let lines = source.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count();
+    assert!(lines <= 60, "{lines} lines");
+}
