@@ -26,3 +26,4 @@ pub use input::{CallPlan, Gate, Input, StartRun, ToolResult};
 pub use profile::{Budget, Limits, Profile};
 pub use slot::{ResumeData, Slot, SlotStatus, Wait};
 pub use snapshot::{Cancel, Outbox, OutboxAction, Outcome, Phase, Posture, RunSnapshot};
+pub use transitions::diagram;

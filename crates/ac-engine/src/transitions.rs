@@ -107,3 +107,139 @@ pub fn trigger(input: &Input) -> &'static str {
         Input::Applied { .. } => "Applied",
     }
 }
+
+/// Every move of the machine, once.
+pub const TRANSITIONS: &[(Place, &str, Place)] = {
+    use Place::*;
+    &[
+        (Ready, "Abort", Ready),
+        (Ready, "Abort", Finished),
+        (Ready, "Abort", Closed),
+        (Ready, "Dispatch", Sampling),
+        (Ready, "Dispatch", Closed),
+        (Sampling, "Recover", Ready),
+        (Sampling, "Recover", Closed),
+        (Sampling, "SampleFailed", Ready),
+        (Sampling, "SampleFailed", Closed),
+        (Sampling, "SampleStopped", Ready),
+        (Sampling, "SampleStopped", Closed),
+        (Sampling, "Sampled", Ready),
+        (Sampling, "Sampled", Tools),
+        (Sampling, "Sampled", Closed),
+        (Sampling, "Sampled", AwaitingApproval),
+        (Sampling, "Sampled", Queued),
+        (Sampling, "Sampled", Done),
+        (Tools, "Abort", Ready),
+        (Tools, "Abort", Finished),
+        (Tools, "Abort", Closed),
+        (Tools, "CancelCall", Ready),
+        (Tools, "ChildFinished", Ready),
+        (Tools, "ChildFinished", Finished),
+        (Tools, "ChildFinished", Closed),
+        (Tools, "Decline", Ready),
+        (Tools, "Message", Ready),
+        (Tools, "RecordFailed", Ready),
+        (Tools, "Recover", Ready),
+        (Tools, "Recover", Finished),
+        (Tools, "Recover", Closed),
+        (Tools, "Reply", Ready),
+        (Tools, "ToolDelegated", Ready),
+        (Tools, "ToolDelegated", Finished),
+        (Tools, "ToolDelegated", Closed),
+        (Tools, "ToolDone", Ready),
+        (Tools, "ToolDone", Finished),
+        (Tools, "ToolDone", Closed),
+        (Tools, "ToolInterrupted", Ready),
+        (Tools, "ToolInterrupted", Finished),
+        (Tools, "ToolInterrupted", Closed),
+        (Tools, "ToolSuspended", Ready),
+        (Tools, "ToolSuspended", Finished),
+        (Tools, "ToolSuspended", Closed),
+        (Finished, "Applied", Closed),
+        (AwaitingApproval, "Abort", Done),
+        (AwaitingApproval, "Approve", Queued),
+        (AwaitingApproval, "CancelCall", Done),
+        (AwaitingApproval, "Decline", Done),
+        (AwaitingApproval, "Message", Done),
+        (Queued, "Abort", Done),
+        (Queued, "CancelCall", Done),
+        (Queued, "Dispatch", Running),
+        (Running, "Recover", Queued),
+        (Running, "Recover", InDoubt),
+        (Running, "Recover", Done),
+        (Running, "ToolDelegated", Child),
+        (Running, "ToolDelegated", Done),
+        (Running, "ToolDone", Done),
+        (Running, "ToolInterrupted", Done),
+        (Running, "ToolSuspended", Question),
+        (Running, "ToolSuspended", Plan),
+        (Running, "ToolSuspended", Done),
+        (Question, "Abort", Done),
+        (Question, "CancelCall", Done),
+        (Question, "Decline", Done),
+        (Question, "Reply", Answered),
+        (Plan, "Abort", Done),
+        (Plan, "CancelCall", Done),
+        (Plan, "Decline", Done),
+        (Plan, "Reply", Done),
+        (Answered, "Abort", Done),
+        (Answered, "CancelCall", Done),
+        (Answered, "Dispatch", Resuming),
+        (Resuming, "Recover", Answered),
+        (Resuming, "Recover", InDoubt),
+        (Resuming, "Recover", Done),
+        (Resuming, "ToolDelegated", Child),
+        (Resuming, "ToolDelegated", Done),
+        (Resuming, "ToolDone", Done),
+        (Resuming, "ToolInterrupted", Done),
+        (Resuming, "ToolSuspended", Question),
+        (Resuming, "ToolSuspended", Plan),
+        (Resuming, "ToolSuspended", Done),
+        (Child, "ChildFinished", Done),
+        (InDoubt, "Abort", Done),
+        (InDoubt, "CancelCall", Done),
+        (InDoubt, "RecordFailed", Done),
+        (InDoubt, "RunAgain", Queued),
+        (InDoubt, "RunAgain", Answered),
+    ]
+};
+
+/// The moves that an input made: of the run, also from a step to the next, and of each call of a step that stayed open.
+pub fn moves(before: &RunSnapshot, on: &'static str, after: &RunSnapshot) -> Vec<(Place, &'static str, Place)> {
+    let mut made = vec![];
+    let (was, is) = (Place::of_run(before), Place::of_run(after));
+    if was != is || before.step != after.step {
+        made.push((was, on, is));
+    }
+    if before.step == after.step {
+        let both = before.slots().iter().zip(after.slots());
+        made.extend(both.map(|(was, is)| (Place::of_slot(was), on, Place::of_slot(is))).filter(|(was, _, is)| was != is));
+        if before.slots().is_empty() {
+            made.extend(after.slots().iter().map(|slot| (was, on, Place::of_slot(slot))));
+        }
+    }
+    made
+}
+
+/// The machine as two Mermaid state diagrams in Markdown: the run, and a call of its open step.
+pub fn diagram() -> String {
+    let run = [Place::Ready, Place::Sampling, Place::Tools, Place::Finished, Place::Closed];
+    let mut text = String::from("```mermaid\nstateDiagram-v2\n    [*] --> Ready: start\n");
+    draw(&mut text, |from, to| run.contains(&from) && run.contains(&to), Place::to_string);
+    text.push_str("    Closed --> [*]\n```\n\n```mermaid\nstateDiagram-v2\n");
+    let born = |place: &Place| if *place == Place::Sampling { "[*]".to_owned() } else { place.to_string() };
+    draw(&mut text, |_, to| !run.contains(&to), born);
+    text.push_str("    Done --> [*]\n```\n");
+    text
+}
+
+/// One arrow for each pair of places, with everything that leads from the one to the other.
+fn draw(text: &mut String, wanted: impl Fn(Place, Place) -> bool, name: impl Fn(&Place) -> String) {
+    let mut arrows: std::collections::BTreeMap<(Place, Place), Vec<&str>> = std::collections::BTreeMap::new();
+    for (from, on, to) in TRANSITIONS.iter().filter(|(from, _, to)| wanted(*from, *to)) {
+        arrows.entry((*from, *to)).or_default().push(on);
+    }
+    for ((from, to), on) in arrows {
+        text.push_str(&format!("    {} --> {}: {}\n", name(&from), name(&to), on.join(" / ")));
+    }
+}

@@ -1,5 +1,7 @@
 //! Runs in every state, made by inputs alone.
 
+use std::{cell::RefCell, collections::BTreeSet};
+
 use ac_core::{
     Decision, ErrorInfo, FinishReason, Message, Part, PendingId, Suspend, SuspendKind, Timestamp, ToolCallId, ToolCallPart, ToolCategory,
     ToolEffect, ToolOutput, Usage,
@@ -9,6 +11,7 @@ use ac_core::{
 };
 use ac_engine::{
     Answer, CallPlan, Effect, Gate, Input, Moment, Phase, PlanReply, Profile, Refusal, RunSnapshot, Slot, StartRun, ToolResult,
+    transitions::{Place, moves, trigger},
 };
 use serde_json::{Value, json};
 
@@ -46,10 +49,24 @@ pub(crate) fn sampling() -> RunSnapshot {
     run
 }
 
+thread_local! {
+    /// Every move that this thread made.
+    pub(crate) static MOVES: RefCell<BTreeSet<(Place, &'static str, Place)>> = const { RefCell::new(BTreeSet::new()) };
+}
+
+/// The machine's step, with its moves noted.
+pub(crate) fn step(run: &mut RunSnapshot, at: Timestamp, input: Input) -> Result<Vec<Effect>, Refusal> {
+    let before = run.clone();
+    let on = trigger(&input);
+    let effects = run.step(at, input)?;
+    MOVES.with_borrow_mut(|all| all.extend(moves(&before, on, run)));
+    Ok(effects)
+}
+
 /// Takes an input that must be accepted.
 pub(crate) fn ok(run: &mut RunSnapshot, input: Input) -> Vec<Effect> {
     let shown = format!("{input:?}");
-    run.step(at(1), input).unwrap_or_else(|refusal| panic!("{shown} refused: {refusal:?}"))
+    step(run, at(1), input).unwrap_or_else(|refusal| panic!("{shown} refused: {refusal:?}"))
 }
 
 /// A call and what is decided about it.
@@ -62,6 +79,10 @@ pub(crate) fn run_it(id: &'static str) -> Ask {
 
 pub(crate) fn ask(id: &'static str) -> Ask {
     Ask(id, Gate::Ask, ToolEffect::Mutating)
+}
+
+pub(crate) fn deny(id: &'static str) -> Ask {
+    Ask(id, Gate::Deny { reason: "a rule denies it".into() }, ToolEffect::Mutating)
 }
 
 pub(crate) fn call_part(id: &str) -> Part {

@@ -10,7 +10,7 @@ use serde_json::json;
 /// What came of an input: `=` nothing, `!Kind` refused, else the place it led to and what else happened.
 fn outcome(before: &RunSnapshot, input: Input, call: Option<&str>) -> String {
     let mut after = before.clone();
-    let effects = match after.step(at(7), input) {
+    let effects = match step(&mut after, at(7), input) {
         Ok(effects) => effects,
         Err(refusal) => {
             assert_eq!(after, *before, "refused ({refusal:?}) and changed something");
@@ -104,6 +104,15 @@ fn run_in(state: &str) -> RunSnapshot {
             ok(&mut run, message("m1"));
             run
         }
+        "ready, spent" => {
+            let mut profile = profile();
+            profile.limits.steps = 1;
+            let mut run = started_with(profile);
+            ok(&mut run, Input::Dispatch);
+            let input = answer_of(&run, "", &[deny("c")], FinishReason::ToolCalls);
+            ok(&mut run, input);
+            run
+        }
         "ready, outbox" => {
             let mut run = run_in("tools, outbox");
             let input = done(&run, "c");
@@ -193,6 +202,12 @@ fn run_input(name: &str, run: &RunSnapshot) -> Input {
         "answer" => answer_of(run, "hello", &[], FinishReason::Stop),
         "calls" => answer_of(run, "hello", &[run_it("d")], FinishReason::ToolCalls),
         "cut" => answer_of(run, "hello", &[], FinishReason::Length),
+        "asks" => answer_of(run, "hello", &[ask("d"), run_it("e")], FinishReason::ToolCalls),
+        "denied" => answer_of(run, "hello", &[deny("d")], FinishReason::ToolCalls),
+        "mixed" => answer_of(run, "hello", &[deny("d"), run_it("e")], FinishReason::Length),
+        "denied, cut" => answer_of(run, "hello", &[deny("d")], FinishReason::Length),
+        "paused" => answer_of(run, "hello", &[], FinishReason::Pause),
+        "nothing" => answer_of(run, "", &[], FinishReason::Pause),
         "fail" => failed(run, false, "some"),
         "retry" => failed(run, true, "some"),
         "stopped" => stopped(run, "some"),
@@ -218,6 +233,7 @@ const RUNS_MOVED: &str = "
     state                 | dispatch        | message       | inject       | abort         | steer         | recover       | recover old | applied | applied more
     ready                 | Sampling+sample | stays+queued  | stays+queued | Closed        | Closed        | stays         | !Stale      | =       | !Stale
     ready, queued         | Sampling+sample | stays+queued  | stays+queued | Closed        | Ready+next    | stays         | !Stale      | =       | !Stale
+    ready, spent          | Closed          | stays+queued  | stays+queued | Closed        | Closed        | stays         | !Stale      | =       | !Stale
     ready, outbox         | =               | stays+queued  | stays+queued | Finished      | Finished      | stays         | !Stale      | stays   | !Stale
     retrying              | Sampling+sample | stays+queued  | stays+queued | Closed        | Closed        | stays         | !Stale      | =       | !Stale
     sampling              | =               | stays+queued  | stays+queued | stays+stop    | stays+stop    | Ready         | !Stale      | =       | !Stale
@@ -236,7 +252,7 @@ const RUNS_MOVED: &str = "
 ";
 
 #[test]
-fn every_cell_of_the_run_for_inputs_that_anybody_may_commit() {
+pub(crate) fn every_cell_of_the_run_for_inputs_that_anybody_may_commit() {
     check(RUNS_MOVED, None, run_in, run_input);
 }
 
@@ -261,15 +277,30 @@ const RUNS_REPORTED: &str = "
 ";
 
 #[test]
-fn every_cell_of_the_run_for_reports_and_answers() {
+pub(crate) fn every_cell_of_the_run_for_reports_and_answers() {
     check(RUNS_REPORTED, None, run_in, run_input);
+}
+
+const ANSWERS_TAKEN: &str = "
+    state            | asks       | denied     | mixed      | denied, cut | paused     | nothing
+    sampling         | Tools      | Ready+next | Tools      | Closed      | Ready+next | Closed
+    sampling, queued | Tools      | Ready+next | Tools      | Closed      | Ready+next | Ready+next
+    sampling, cancel | Closed     | Closed     | Closed     | Closed      | Closed     | Closed
+    sampling, steer  | Ready+next | Ready+next | Ready+next | Ready+next  | Ready+next | Ready+next
+    tools            | !Stale     | !Stale     | !Stale     | !Stale      | !Stale     | !Stale
+    closed           | !Stale     | !Stale     | !Stale     | !Stale      | !Stale     | !Stale
+";
+
+#[test]
+pub(crate) fn every_kind_of_answer_of_the_model() {
+    check(ANSWERS_TAKEN, None, run_in, run_input);
 }
 
 // ---- a call ------------------------------------------------------------------------------------------------------------------------
 
 /// The call `c` in a state, beside a call that keeps the step open.
 fn call_in(state: &str, effect: ToolEffect) -> RunSnapshot {
-    let step = |from: &str, input: &dyn Fn(&RunSnapshot) -> Input| {
+    let next = |from: &str, input: &dyn Fn(&RunSnapshot) -> Input| {
         let mut run = call_in(from, effect);
         let input = input(&run);
         ok(&mut run, input);
@@ -281,23 +312,23 @@ fn call_in(state: &str, effect: ToolEffect) -> RunSnapshot {
     };
     match state {
         "awaiting" => dispatched(tools(&[Ask("c", Gate::Ask, effect), Ask("other", Gate::Run, ToolEffect::ReadOnly)])),
-        "queued" => step("awaiting", &|run| answer(pending(run, "c"), approve())),
+        "queued" => next("awaiting", &|run| answer(pending(run, "c"), approve())),
         "running" => dispatched(call_in("queued", effect)),
-        "question" => step("running", &|run| suspended(run, "c", SuspendKind::Question)),
-        "plan" => step("running", &|run| suspended(run, "c", SuspendKind::Plan)),
-        "answered" => step("question", &|run| answer(pending(run, "c"), reply(json!("yes")))),
+        "question" => next("running", &|run| suspended(run, "c", SuspendKind::Question)),
+        "plan" => next("running", &|run| suspended(run, "c", SuspendKind::Plan)),
+        "answered" => next("question", &|run| answer(pending(run, "c"), reply(json!("yes")))),
         "resuming" => dispatched(call_in("answered", effect)),
-        "child" => step("running", &|run| delegated(run, "c")),
-        "in doubt" => dispatched(step("running", &recover)),
-        "in doubt, resumed" => dispatched(step("resuming", &recover)),
-        "again" => step("in doubt", &|run| answer(pending(run, "c"), Answer::RunAgain)),
-        "done" => step("running", &|run| done(run, "c")),
-        "running, cancel" => step("running", &|_| Input::Abort { go_on: false }),
-        "resuming, cancel" => step("resuming", &|_| Input::Abort { go_on: false }),
-        "child, cancel" => step("child", &|_| Input::Abort { go_on: false }),
-        "running, cancelled" => step("running", &|_| cancel("c")),
-        "resuming, cancelled" => step("resuming", &|_| cancel("c")),
-        "child, cancelled" => step("child", &|_| cancel("c")),
+        "child" => next("running", &|run| delegated(run, "c")),
+        "in doubt" => dispatched(next("running", &recover)),
+        "in doubt, resumed" => dispatched(next("resuming", &recover)),
+        "again" => next("in doubt", &|run| answer(pending(run, "c"), Answer::RunAgain)),
+        "done" => next("running", &|run| done(run, "c")),
+        "running, cancel" => next("running", &|_| Input::Abort { go_on: false }),
+        "resuming, cancel" => next("resuming", &|_| Input::Abort { go_on: false }),
+        "child, cancel" => next("child", &|_| Input::Abort { go_on: false }),
+        "running, cancelled" => next("running", &|_| cancel("c")),
+        "resuming, cancelled" => next("resuming", &|_| cancel("c")),
+        "child, cancelled" => next("child", &|_| cancel("c")),
         other => panic!("no state {other}"),
     }
 }
@@ -353,7 +384,7 @@ const CALLS_ANSWERED: &str = "
 ";
 
 #[test]
-fn every_cell_of_a_call_for_answers() {
+pub(crate) fn every_cell_of_a_call_for_answers() {
     check(CALLS_ANSWERED, Some("c"), |state| call_in(state, ToolEffect::Mutating), call_input);
 }
 
@@ -380,7 +411,7 @@ const CALLS_REPORTED: &str = "
 ";
 
 #[test]
-fn every_cell_of_a_call_for_reports() {
+pub(crate) fn every_cell_of_a_call_for_reports() {
     check(CALLS_REPORTED, Some("c"), |state| call_in(state, ToolEffect::Mutating), call_input);
 }
 
@@ -407,13 +438,96 @@ const CALLS_MOVED: &str = "
 ";
 
 #[test]
-fn every_cell_of_a_call_for_everything_else() {
+pub(crate) fn every_cell_of_a_call_for_everything_else() {
     check(CALLS_MOVED, Some("c"), |state| call_in(state, ToolEffect::Mutating), call_input);
+}
+
+// ---- the last call of a step -------------------------------------------------------------------------------------------------------
+
+/// A run with one call, and what else was done to it, word by word.
+fn last_in(state: &str) -> RunSnapshot {
+    let mut words = state.split(", ");
+    let base = words.next().unwrap();
+    let words: Vec<&str> = words.collect();
+    let mut run = tools(&[ask("c")]);
+    let apply = |run: &mut RunSnapshot, input: &dyn Fn(&RunSnapshot) -> Input| {
+        let input = input(run);
+        ok(run, input);
+    };
+    let mut path: Vec<&dyn Fn(&RunSnapshot) -> Input> = vec![];
+    let approval = if words.contains(&"granted") { grant() } else { approve() };
+    let approved = move |run: &RunSnapshot| answer(pending(run, "c"), approval.clone());
+    let dispatched = |_: &RunSnapshot| Input::Dispatch;
+    let asked = |run: &RunSnapshot| suspended(run, "c", SuspendKind::Question);
+    let planned = |run: &RunSnapshot| suspended(run, "c", SuspendKind::Plan);
+    let child = |run: &RunSnapshot| delegated(run, "c");
+    match base {
+        "awaiting" => {}
+        "running" => path.extend([&approved as &dyn Fn(&RunSnapshot) -> Input, &dispatched]),
+        "question" => path.extend([&approved as &dyn Fn(&RunSnapshot) -> Input, &dispatched, &asked]),
+        "plan" => path.extend([&approved as &dyn Fn(&RunSnapshot) -> Input, &dispatched, &planned]),
+        "child" => path.extend([&approved as &dyn Fn(&RunSnapshot) -> Input, &dispatched, &child]),
+        "in doubt" => path.extend([&approved as &dyn Fn(&RunSnapshot) -> Input, &dispatched, &recover]),
+        other => panic!("no state {other}"),
+    }
+    for input in path {
+        apply(&mut run, input);
+    }
+    for word in words {
+        apply(&mut run, &|run| match word {
+            "granted" => Input::Applied { upto: 0 },
+            "queued" => Input::Message { message: user("m9"), decline: false },
+            "applied" => Input::Applied { upto: run.next_outbox - 1 },
+            "cancelled" => cancel("c"),
+            "cancel" => Input::Abort { go_on: false },
+            "steer" => Input::Abort { go_on: true },
+            other => panic!("no word {other}"),
+        });
+    }
+    run
+}
+
+const LAST_REPORTED: &str = "
+    state                             | done       | interrupted | suspend    | delegate         | child      | recover
+    running                           | Ready+next | Ready+next  | stays      | stays+StartChild | !Stale     | stays
+    running, granted                  | Ready+next | Ready+next  | stays      | stays+StartChild | !Stale     | stays
+    running, cancelled                | Ready+next | Ready+next  | Ready+next | Ready+next       | !Stale     | Ready+next
+    running, cancel                   | Closed     | Closed      | Closed     | Closed           | !Stale     | Closed
+    running, granted, cancel          | Finished   | Finished    | Finished   | Finished         | !Stale     | Finished
+    running, queued, steer            | Ready+next | Ready+next  | Ready+next | Ready+next       | !Stale     | Ready+next
+    running, queued, cancel           | Closed     | Closed      | Closed     | Closed           | !Stale     | Closed
+    child                             | !Stale     | !Stale      | !Stale     | !Stale           | Ready+next | stays
+    child, applied, cancel            | !Stale     | !Stale      | !Stale     | !Stale           | Finished   | stays
+    child, applied, cancel, applied   | !Stale     | !Stale      | !Stale     | !Stale           | Closed     | stays
+    child, cancelled, applied         | !Stale     | !Stale      | !Stale     | !Stale           | Ready+next | stays
+    child, queued, steer, applied     | !Stale     | !Stale      | !Stale     | !Stale           | Ready+next | stays
+";
+
+#[test]
+pub(crate) fn every_cell_of_the_last_call_for_reports() {
+    check(LAST_REPORTED, None, last_in, call_input);
+}
+
+const LAST_ANSWERED: &str = "
+    state              | decline          | plan, no       | plan, go            | record         | message           | cancel           | abort
+    awaiting           | Ready+next       | !InvalidAnswer | !InvalidAnswer      | !InvalidAnswer | Ready+next+queued | Ready+next       | Closed
+    awaiting, queued   | Ready+next       | !InvalidAnswer | !InvalidAnswer      | !InvalidAnswer | Ready+next+queued | Ready+next       | Ready+next
+    question           | Ready+next       | !InvalidAnswer | !InvalidAnswer      | !InvalidAnswer | stays+queued      | Ready+next       | Closed
+    question, granted  | Ready+next       | !InvalidAnswer | !InvalidAnswer      | !InvalidAnswer | stays+queued      | Ready+next       | Finished
+    question, queued   | Ready+next       | !InvalidAnswer | !InvalidAnswer      | !InvalidAnswer | stays+queued      | Ready+next       | Ready+next
+    plan               | Ready+next       | Ready+next     | Ready+next+SetMode  | !InvalidAnswer | stays+queued      | Ready+next       | Closed
+    in doubt           | !InvalidAnswer   | !InvalidAnswer | !InvalidAnswer      | Ready+next     | stays+queued      | Ready+next       | Closed
+    child              | !AlreadyResolved | !AlreadyResolved | !AlreadyResolved  | !AlreadyResolved | stays+queued    | stays+AbortChild | stays+AbortChild
+";
+
+#[test]
+pub(crate) fn every_cell_of_the_last_call_for_answers() {
+    check(LAST_ANSWERED, None, last_in, call_input);
 }
 
 /// `R5`: what a crash does to a call that was going on, by what the call does to the world.
 #[test]
-fn recovery_runs_again_what_may_run_again_and_asks_about_the_rest() {
+pub(crate) fn recovery_runs_again_what_may_run_again_and_asks_about_the_rest() {
     let expected = BTreeMap::from([
         (("running", "ReadOnly"), "Queued"),
         (("running", "Idempotent"), "Queued"),
