@@ -90,9 +90,7 @@ async fn next_wait(session: &Session) -> Option<Pending> {
             assert_eq!(open.len(), 1, "{open:?}");
             return open.pop();
         }
-        if session.current_run().await.unwrap().is_none() {
-            return None;
-        }
+        session.current_run().await.unwrap()?;
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     panic!("the run neither waits nor ends");
@@ -178,7 +176,7 @@ async fn the_job_done_piecewise_by_one_process_after_another_builds_the_same() {
     while let Some(before) = shown {
         let controller = project.open().await;
         let session = controller.create_session("user").await.unwrap();
-        assert_eq!(session.pending().await.unwrap(), [before.clone()], "another process shows something else");
+        assert_eq!(session.pending().await.unwrap(), std::slice::from_ref(&before), "another process shows something else");
         session.answer(&before.id, answer(&before)).await.unwrap();
         shown = next_wait(&session).await;
         if shown.is_none() {
