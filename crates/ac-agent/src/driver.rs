@@ -172,6 +172,10 @@ impl Driver {
         if self.park.is_cancelled() {
             return Ok(self.park().await);
         }
+        // First, because it may be what ends the run.
+        if self.stopped && self.report_stopped().await? == Go::End {
+            return Ok(Go::End);
+        }
         while let Some(last) = self.snapshot.outbox.last().map(|item| item.n) {
             self.apply_outbox().await?;
             if self.feed(Some(Input::Applied { upto: last })).await? == Go::End {
@@ -184,9 +188,6 @@ impl Driver {
         // A step that was ended, or tried successfully, leaves nothing to wait for.
         if self.snapshot.failures == 0 {
             self.backoff = None;
-        }
-        if self.stopped && self.report_stopped().await? == Go::End {
-            return Ok(Go::End);
         }
         // While the model answers there is nothing to dispatch.
         if self.backoff.is_none() && self.sampling.is_none() && self.feed(None).await? == Go::End {

@@ -7,3 +7,4 @@ mod processes;
 mod registry;
 mod running;
 mod threads;
+mod turmoil;

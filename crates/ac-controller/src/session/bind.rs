@@ -1,10 +1,10 @@
 //! How a session gets to a thread and leaves it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use ac_agent::RunErrorKind;
 use ac_core::{
-    DisplayState, ThreadId, Timestamp, Usage,
+    DisplayState, RunId, ThreadId, Timestamp, Usage,
     display::{PendingApproval, PendingSuspension},
     event::{PendingKind, ThreadInfo},
 };
@@ -20,6 +20,12 @@ use crate::{ControllerError, ControllerErrorKind, SessionRequest};
 
 /// The metadata key that tells the threads of one scope from those of another.
 const SCOPE_KEY: &str = "scope";
+
+/// How long an aborted run may take to end: its tools get their grace, and another process its look at the store.
+const END_WITHIN: Duration = Duration::from_secs(30);
+
+/// How often a run is looked at that another process ends.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// What a thread brings into the view.
 #[derive(Default)]
@@ -196,13 +202,39 @@ impl Session {
         if !moving {
             return Ok(());
         }
-        self.abort_run(&run, false).await?;
-        self.wait_ended(&run).await;
-        Ok(())
+        self.end_run(thread, &run).await
+    }
+
+    /// Aborts a run for good, queued messages or not, and waits until it has ended, whoever moves it.
+    ///
+    /// # Errors
+    /// [`Contended`](ControllerErrorKind::Contended) when it does not end in time.
+    pub(crate) async fn end_run(&self, thread: &ThreadId, run: &RunId) -> Result<(), ControllerError> {
+        let ending = async {
+            self.abort_run(run, false).await?;
+            while self.active_run(thread).await?.as_ref() == Some(run) {
+                match self.shared().runtime.live(run) {
+                    Some(handle) => {
+                        let mut status = handle.watch();
+                        // The driver is gone when the channel is: that is an end too.
+                        let _ = status.wait_for(|status| status.ended || status.outcome.is_some()).await;
+                        if handle.status().outcome.is_some() {
+                            return Ok(());
+                        }
+                    }
+                    None => tokio::time::sleep(LOOK_AGAIN).await,
+                }
+            }
+            Ok(())
+        };
+        match tokio::time::timeout(END_WITHIN, ending).await {
+            Ok(ended) => ended,
+            Err(_) => Err(ControllerError::new(ControllerErrorKind::Contended, "the run does not end; try again")),
+        }
     }
 
     /// Aborts a run, whoever moves it. Says whether there was something to abort.
-    pub(crate) async fn abort_run(&self, run: &ac_core::RunId, go_on: bool) -> Result<bool, ControllerError> {
+    pub(crate) async fn abort_run(&self, run: &RunId, go_on: bool) -> Result<bool, ControllerError> {
         match self.shared().runtime.deliver(self.host(), run, Input::Abort { go_on }).await {
             Ok(_) => Ok(true),
             Err(error) => match error.kind() {
@@ -212,17 +244,8 @@ impl Session {
         }
     }
 
-    /// Waits until a run that this process moves has ended; at once for any other.
-    pub(crate) async fn wait_ended(&self, run: &ac_core::RunId) {
-        if let Some(handle) = self.shared().runtime.live(run) {
-            let mut status = handle.watch();
-            // The driver is gone when the channel is: that is an end too.
-            let _ = status.wait_for(|status| status.ended || status.outcome.is_some()).await;
-        }
-    }
-
     /// The run that holds a thread.
-    pub(crate) async fn active_run(&self, thread: &ThreadId) -> Result<Option<ac_core::RunId>, ControllerError> {
+    pub(crate) async fn active_run(&self, thread: &ThreadId) -> Result<Option<RunId>, ControllerError> {
         Ok(self.shared().storage.runs().head(thread).await?.and_then(|head| head.value.active_run))
     }
 }

@@ -161,10 +161,7 @@ impl Session {
         let (message, request_context) = message.into().into_message(self.shared())?;
         let thread = self.bound_thread().await?;
         if let Some(run) = self.active_run(&thread).await? {
-            // A run that another process moves goes on with this message; one of this process ends, and the message starts the next.
-            let elsewhere = self.shared().runtime.live(&run).is_none();
-            self.abort_run(&run, elsewhere).await?;
-            self.wait_ended(&run).await;
+            self.end_run(&thread, &run).await?;
         }
         self.deliver_or_start(thread, message, request_context, true).await
     }

@@ -170,8 +170,7 @@ impl Session {
     async fn clear_thread(&self, thread: &ThreadId) -> Result<(), ControllerError> {
         for _ in 0..TRIES {
             if let Some(run) = self.close_finished(thread).await? {
-                self.abort_run(&run, false).await?;
-                self.wait_ended(&run).await;
+                self.end_run(thread, &run).await?;
                 // Its last commit may have left an outbox.
                 self.close_finished(thread).await?;
             }
