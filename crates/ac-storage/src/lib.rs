@@ -32,3 +32,7 @@ pub use verify::{Problem, VerifyReport};
 
 #[cfg(feature = "sled")]
 pub use sled_kv::{Durability, SledOptions, SledStorage};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

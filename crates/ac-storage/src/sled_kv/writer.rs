@@ -237,8 +237,8 @@ impl Writer {
         StorageError::new(
             StorageErrorKind::Full,
             format!(
-                "the disk of the store at {} has less than {} bytes free; nothing was written and nothing is lost: make room, then try \
-                 again",
+                "the disk of the store at {} has no room for this and the {} bytes that are to stay free; nothing was written and nothing \
+                 is lost: make room, then try again",
                 self.shared.path.display(),
                 self.keep_free
             ),
