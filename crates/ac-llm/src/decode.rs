@@ -65,6 +65,14 @@ impl Setup {
     }
 }
 
+/// Takes a text out of a field. An empty one is none.
+pub(crate) fn take_text(value: &mut Value, field: &str) -> Option<String> {
+    match value.get_mut(field).map(Value::take) {
+        Some(Value::String(text)) if !text.is_empty() => Some(text),
+        _ => None,
+    }
+}
+
 /// How much of an answer is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -153,6 +161,10 @@ impl AnswerReader {
         };
         let decoder: Box<dyn Decode> = match profile.api {
             Api::OpenAiChat => Box::new(crate::openai_chat::stream::Decoder::new(setup.clone())),
+            Api::OpenAiResponses => Box::new(crate::openai_responses::stream::Decoder::new(setup.clone())),
+            Api::Anthropic => Box::new(crate::anthropic::stream::Decoder::new(setup.clone())),
+            Api::Gemini => Box::new(crate::gemini::stream::Decoder::new(setup.clone())),
+            Api::Ollama => Box::new(crate::ollama::stream::Decoder::new(setup.clone())),
         };
         let failed = !(200..300).contains(&head.status);
         Self {

@@ -26,6 +26,16 @@ pub(crate) struct Answer<'a> {
     pub(crate) own: bool,
 }
 
+impl<'a> Answer<'a> {
+    /// The calls in it, in order.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &Call<'a>> {
+        self.said.iter().filter_map(|said| match said {
+            Said::Call(call) => Some(call),
+            _ => None,
+        })
+    }
+}
+
 /// What a person sent.
 pub(crate) enum Content<'a> {
     Text(String),

@@ -16,18 +16,21 @@
 //!
 //! Nothing here retries: [`retry::next`] is a pure policy for whoever drives a run.
 #![deny(missing_docs)]
-#![allow(dead_code, reason = "the protocols to come use it")]
 
+pub mod anthropic;
 pub mod catalog;
 pub mod decode;
 pub mod demo;
 mod error;
+pub mod gemini;
 mod history;
 pub mod key;
 mod lines;
 pub mod mode;
 mod name;
+pub mod ollama;
 pub mod openai_chat;
+pub mod openai_responses;
 mod parts;
 pub mod profile;
 pub mod provider;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use ac_core::{
-    ModelEvent, Part,
+    ModelEvent, Part, ToolCallPart,
     assemble::tool_call,
-    message::{Opaque, ReasoningPart, TextPart},
+    message::{DataPart, FilePart, Opaque, ReasoningPart, TextPart},
 };
 use serde_json::Value;
 
@@ -38,6 +38,7 @@ enum What {
         id: String,
         name: String,
         told: bool,
+        plain: bool,
     },
     /// A part that came whole.
     Whole,
@@ -106,7 +107,7 @@ impl Parts {
     /// A call begins. It is told as soon as its name is known.
     pub(crate) fn begin_call(&mut self, id: &str, name: &str, out: &mut Vec<ModelEvent>) -> Handle {
         let name = if name.is_empty() { String::new() } else { self.names.original(name) };
-        let handle = self.begin(What::Call { id: id.to_owned(), name, told: false });
+        let handle = self.begin(What::Call { id: id.to_owned(), name, told: false, plain: false });
         self.tell(handle, out);
         handle
     }
@@ -126,7 +127,7 @@ impl Parts {
     }
 
     fn tell(&mut self, handle: Handle, out: &mut Vec<ModelEvent>) {
-        if let Some(Open { what: What::Call { id, name, told }, text, .. }) = self.open.get_mut(handle)
+        if let Some(Open { what: What::Call { id, name, told, .. }, text, .. }) = self.open.get_mut(handle)
             && !*told
             && !name.is_empty()
         {
@@ -136,6 +137,13 @@ impl Parts {
             if !text.is_empty() {
                 out.push(ModelEvent::ToolInputDelta { index: index(handle), text: text.clone() });
             }
+        }
+    }
+
+    /// The input of this call is no JSON but text.
+    pub(crate) fn plain_input(&mut self, handle: Handle) {
+        if let Some(Open { what: What::Call { plain, .. }, .. }) = self.open.get_mut(handle) {
+            *plain = true;
         }
     }
 
@@ -164,6 +172,17 @@ impl Parts {
         }
     }
 
+    /// A piece of the provider's own comes whole. It goes back as it is.
+    pub(crate) fn own(&mut self, name: &str, data: Value, out: &mut Vec<ModelEvent>) {
+        let opaque = Some(Opaque { provider: Arc::clone(&self.provider), value: data.clone() });
+        self.whole(Part::Data(DataPart { name: name.to_owned(), data, opaque }), out);
+    }
+
+    /// A file with what the provider wants back with it.
+    pub(crate) fn with_opaque(&self, file: FilePart, value: Value) -> FilePart {
+        FilePart { opaque: Some(Opaque { provider: Arc::clone(&self.provider), value }), ..file }
+    }
+
     /// A part that is no text, thinking or call comes whole.
     pub(crate) fn whole(&mut self, part: Part, out: &mut Vec<ModelEvent>) {
         let handle = self.begin(What::Whole);
@@ -184,8 +203,8 @@ impl Parts {
             What::Reasoning if text.is_empty() && opaque.is_none() => return,
             What::Text => Part::Text(TextPart { text, opaque }),
             What::Reasoning => Part::Reasoning(ReasoningPart { text, opaque }),
-            What::Call { id, name, .. } if !name.is_empty() => {
-                let mut call = tool_call(id, name, &text);
+            What::Call { id, name, plain, .. } if !name.is_empty() => {
+                let mut call = if *plain { ToolCallPart::new(id.as_str(), name, Value::String(text)) } else { tool_call(id, name, &text) };
                 call.opaque = opaque;
                 Part::ToolCall(call)
             }
@@ -210,11 +229,6 @@ impl Parts {
     pub(crate) fn last_reasoning(&self) -> Option<Handle> {
         let last = self.open.len().checked_sub(1)?;
         self.open.get(last).filter(|open| !open.closed && matches!(open.what, What::Reasoning)).map(|_| last)
-    }
-
-    /// The first call.
-    pub(crate) fn first_call(&self) -> Option<Handle> {
-        self.open.iter().position(|open| matches!(open.what, What::Call { .. }))
     }
 }
 

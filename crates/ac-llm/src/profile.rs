@@ -13,13 +13,26 @@ pub(crate) use crate::name::CallIds;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Api {
-    /// `BASE/chat/completions`.
+    /// OpenAI Chat Completions: `BASE/chat/completions`.
     OpenAiChat,
+    /// OpenAI Responses: `BASE/responses`.
+    OpenAiResponses,
+    /// Anthropic Messages: `BASE/messages`.
+    Anthropic,
+    /// Google Gemini: `BASE/models/MODEL:streamGenerateContent`.
+    Gemini,
+    /// Ollama's own protocol: `BASE/api/chat`.
+    Ollama,
 }
 
 impl Api {
     pub(crate) fn is_ndjson(self) -> bool {
-        false
+        self == Self::Ollama
+    }
+
+    /// Where the models are listed.
+    pub(crate) fn models_path(self) -> &'static str {
+        if self == Self::Ollama { "/api/tags" } else { "/models" }
     }
 }
 
@@ -74,6 +87,8 @@ pub struct Profile {
     pub headers: HeaderMap,
     /// How much of a model id is the name.
     pub model_names: ModelNames,
+    /// Marks in the request up to where its prefix may be read from a cache (Anthropic).
+    pub cache_marks: bool,
     /// The differences of servers that speak Chat Completions.
     pub chat: ChatQuirks,
 }
@@ -111,6 +126,7 @@ impl Profile {
             key_optional: true,
             headers: HeaderMap::new(),
             model_names: ModelNames::default(),
+            cache_marks: api == Api::Anthropic,
             chat: ChatQuirks::default(),
         }
     }

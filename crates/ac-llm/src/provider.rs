@@ -102,7 +102,8 @@ impl HttpProvider {
     /// As [`ModelProvider::stream`].
     pub async fn models(&self, cancel: CancelToken) -> Result<Vec<String>, ModelError> {
         let origin = origin(&self.profile, "");
-        let request = self.request(&origin, Method::GET, &self.profile.url("/models"), Bytes::new(), &self.profile.headers)?;
+        let request =
+            self.request(&origin, Method::GET, &self.profile.url(self.profile.api.models_path()), Bytes::new(), &self.profile.headers)?;
         let deadline = Instant::now() + self.timeouts.first_byte.min(Duration::from_secs(60));
         let listing = async {
             let mut answer =

@@ -35,6 +35,10 @@ impl WireRequest {
 pub fn build(profile: &Profile, request: &ModelRequest) -> Result<WireRequest, ModelError> {
     match profile.api {
         Api::OpenAiChat => crate::openai_chat::request::build(profile, request),
+        Api::OpenAiResponses => crate::openai_responses::request::build(profile, request),
+        Api::Anthropic => crate::anthropic::request::build(profile, request),
+        Api::Gemini => crate::gemini::request::build(profile, request),
+        Api::Ollama => crate::ollama::request::build(profile, request),
     }
 }
 

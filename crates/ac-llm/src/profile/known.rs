@@ -1,20 +1,62 @@
 //! Providers that need no set-up but a key.
 
-use super::{Api, ChatQuirks, Profile};
+use http::{HeaderName, HeaderValue};
+
+use super::{Api, Auth, ChatQuirks, Profile};
 
 /// Every one of them.
 pub fn all() -> Vec<Profile> {
-    vec![openai(), openrouter(), groq(), mistral(), deepseek(), xai(), together(), cerebras(), ollama(), lmstudio(), vllm(), llamacpp()]
+    vec![
+        openai(),
+        anthropic(),
+        google(),
+        openrouter(),
+        groq(),
+        mistral(),
+        deepseek(),
+        xai(),
+        together(),
+        cerebras(),
+        ollama(),
+        lmstudio(),
+        vllm(),
+        llamacpp(),
+        openai_chat(),
+        ollama_native(),
+    ]
 }
 
 fn chat(name: &str, base_url: &str, quirks: ChatQuirks) -> Profile {
     Profile { chat: quirks, ..Profile::new(name, Api::OpenAiChat, base_url) }
 }
 
-/// OpenAI.
+/// OpenAI over Responses.
 pub fn openai() -> Profile {
-    chat("openai", "https://api.openai.com/v1", ChatQuirks { max_tokens: "max_completion_tokens", ..ChatQuirks::default() })
-        .key_from(["OPENAI_API_KEY"])
+    Profile::new("openai", Api::OpenAiResponses, "https://api.openai.com/v1").key_from(["OPENAI_API_KEY"])
+}
+
+/// OpenAI over Chat Completions.
+pub fn openai_chat() -> Profile {
+    let quirks = ChatQuirks { max_tokens: "max_completion_tokens", ..ChatQuirks::default() };
+    chat("openai-chat", "https://api.openai.com/v1", quirks).key_from(["OPENAI_API_KEY"])
+}
+
+/// Anthropic.
+pub fn anthropic() -> Profile {
+    let mut profile = Profile::new("anthropic", Api::Anthropic, "https://api.anthropic.com/v1")
+        .key_from(["ANTHROPIC_API_KEY"])
+        .header(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
+    profile.auth = Auth::Header(HeaderName::from_static("x-api-key"));
+    profile
+}
+
+/// Google Gemini.
+pub fn google() -> Profile {
+    let base = "https://generativelanguage.googleapis.com/v1beta";
+    let mut profile =
+        Profile::new("google", Api::Gemini, base).key_from(["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"]);
+    profile.auth = Auth::Header(HeaderName::from_static("x-goog-api-key"));
+    profile
 }
 
 /// OpenRouter: `openrouter/MAKER/MODEL`.
@@ -62,13 +104,18 @@ pub fn azure(endpoint: &str) -> Profile {
     let base = format!("{}/openai/v1", endpoint.trim_end_matches('/'));
     let quirks = ChatQuirks { max_tokens: "max_completion_tokens", ..ChatQuirks::default() };
     let mut profile = chat("azure", &base, quirks).key_from(["AZURE_OPENAI_API_KEY", "AZURE_API_KEY"]);
-    profile.auth = super::Auth::Header(http::HeaderName::from_static("api-key"));
+    profile.auth = Auth::Header(HeaderName::from_static("api-key"));
     profile
 }
 
 /// Ollama on this machine.
 pub fn ollama() -> Profile {
     chat("ollama", "http://127.0.0.1:11434/v1", ChatQuirks::default())
+}
+
+/// Ollama on this machine, over its own protocol.
+pub fn ollama_native() -> Profile {
+    Profile::new("ollama-native", Api::Ollama, "http://127.0.0.1:11434")
 }
 
 /// LM Studio on this machine.

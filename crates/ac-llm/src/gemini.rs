@@ -1,0 +1,5 @@
+//! Google Gemini, `streamGenerateContent`.
+
+mod partial;
+pub mod request;
+pub mod stream;

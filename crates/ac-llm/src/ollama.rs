@@ -1,0 +1,4 @@
+//! Ollama's own chat protocol: lines of JSON.
+
+pub mod request;
+pub mod stream;
