@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::{
     error::{Origin, is_error, trim_ascii_bom},
     lines::{LineTooLong, Lines},
+    mode::Filter,
     name::ToolNames,
     parts::Parts,
     profile::{Api, Profile},
@@ -29,6 +30,9 @@ pub(crate) trait Decode: Send {
 
     /// The body ended. Closes what is open; an error if the answer had not ended.
     fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<Finish, ModelError>;
+
+    /// The body ended inside an event, which is lost.
+    fn lost(&mut self) {}
 
     /// Whether the end state was seen, so that nothing that follows can matter to the words of the answer.
     fn ended(&self) -> bool;
@@ -48,6 +52,7 @@ pub(crate) struct Setup {
     pub(crate) names: ToolNames,
     pub(crate) headers: Arc<HeaderMap>,
     pub(crate) now: SystemTime,
+    pub(crate) status: u16,
 }
 
 impl Setup {
@@ -61,7 +66,7 @@ impl Setup {
     }
 
     pub(crate) fn in_answer(&self, value: &Value) -> ModelError {
-        self.origin.in_answer(&self.headers, value, self.now)
+        self.origin.in_answer(self.status, &self.headers, value, self.now)
     }
 }
 
@@ -117,6 +122,7 @@ pub struct AnswerReader {
     limits: AnswerLimits,
     decoder: Box<dyn Decode>,
     framing: Framing,
+    filter: Filter,
     /// The protocol's own framing is lines of JSON.
     ndjson: bool,
     read: usize,
@@ -158,6 +164,7 @@ impl AnswerReader {
             names: tool_names(request),
             headers: Arc::new(head.headers),
             now: head.at,
+            status: head.status,
         };
         let decoder: Box<dyn Decode> = match profile.api {
             Api::OpenAiChat => Box::new(crate::openai_chat::stream::Decoder::new(setup.clone())),
@@ -169,6 +176,7 @@ impl AnswerReader {
         let failed = !(200..300).contains(&head.status);
         Self {
             framing: if failed { Framing::Whole(Vec::new()) } else { Framing::Unknown(Vec::new()) },
+            filter: Filter::new(profile, request),
             ndjson: profile.api.is_ndjson(),
             setup,
             status: head.status,
@@ -199,7 +207,13 @@ impl AnswerReader {
         if self.read > self.limits.answer {
             return Err(self.setup.origin.protocol("the answer is longer than the limit; it was stopped"));
         }
-        let result = self.feed(bytes, out);
+        if self.filter.is_idle() {
+            let result = self.feed(bytes, out);
+            return self.settle(result);
+        }
+        let mut told = Vec::new();
+        let result = self.feed(bytes, &mut told);
+        self.filter.pass(told, out);
         self.settle(result)
     }
 
@@ -270,6 +284,26 @@ impl AnswerReader {
     /// # Errors
     /// An error status, a body that is no answer, an answer that had not ended.
     pub fn end(mut self, out: &mut Vec<ModelEvent>) -> Result<Finish, ModelError> {
+        let mut told = Vec::new();
+        let finish = self.close(&mut told);
+        self.filtered(finish, told, out)
+    }
+
+    fn filtered(
+        &mut self,
+        finish: Result<Finish, ModelError>,
+        told: Vec<ModelEvent>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<Finish, ModelError> {
+        if self.filter.is_idle() {
+            out.extend(told);
+            return finish;
+        }
+        self.filter.pass(told, out);
+        finish.map(|finish| self.filter.finish(finish))
+    }
+
+    fn close(&mut self, out: &mut Vec<ModelEvent>) -> Result<Finish, ModelError> {
         let origin = &self.setup.origin;
         match &mut self.framing {
             Framing::Whole(body) if !(200..300).contains(&self.status) => {
@@ -324,7 +358,12 @@ impl AnswerReader {
     /// # Errors
     /// `broken`, unless the end state was seen before.
     pub fn broken(mut self, broken: ModelError, out: &mut Vec<ModelEvent>) -> Result<Finish, ModelError> {
-        if !self.is_failure() && self.decoder.ended() { self.decoder.end(out) } else { Err(broken) }
+        if self.is_failure() || !self.decoder.ended() {
+            return Err(broken);
+        }
+        let mut told = Vec::new();
+        let finish = self.decoder.end(&mut told);
+        self.filtered(finish, told, out)
     }
 }
 
@@ -343,5 +382,10 @@ fn hand_over(decoder: &mut dyn Decode, event: &SseEvent<'_>, out: &mut Vec<Model
 /// says whether the answer had ended without it.
 fn last(decoder: &mut dyn Decode, name: Option<&str>, data: &str, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
     let whole = data.trim() == "[DONE]" || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok();
-    if whole { decoder.event(name, data, out).map(drop) } else { Ok(()) }
+    if whole {
+        decoder.event(name, data, out).map(drop)
+    } else {
+        decoder.lost();
+        Ok(())
+    }
 }

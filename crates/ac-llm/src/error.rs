@@ -87,14 +87,14 @@ impl Origin {
     }
 
     /// An error object inside an answer whose status was success.
-    pub(crate) fn in_answer(&self, headers: &HeaderMap, value: &Value, now: SystemTime) -> ModelError {
-        let said = read(value);
-        let status = said.status;
-        self.build(status, headers, Some(value), said, now)
+    pub(crate) fn in_answer(&self, status: u16, headers: &HeaderMap, value: &Value, now: SystemTime) -> ModelError {
+        let mut error = self.build(None, headers, Some(value), read(value), now);
+        error.status = Some(status);
+        error
     }
 
     fn build(&self, status: Option<u16>, headers: &HeaderMap, value: Option<&Value>, said: Said, now: SystemTime) -> ModelError {
-        let kind = classify(status, &said);
+        let kind = classify(status.or(said.status), &said);
         let text = said.message.clone().unwrap_or_default();
         let what = match (status, text.trim()) {
             (Some(status), "") => format!("answered {status}{}", name_of(&said)),

@@ -4,8 +4,10 @@
 //! results stand right after the message with their calls, each call has exactly one (`R4`), and what only people or hosts look at is
 //! left out.
 
+use std::sync::Arc;
+
 use ac_core::{
-    Message, ModelId, Part, Role, ToolCallPart, ToolCallState,
+    Message, ModelId, ModelRequest, Part, Role, ToolCallPart, ToolCallState,
     message::{FilePart, Opaque, ReasoningPart, TextPart},
 };
 
@@ -84,6 +86,31 @@ pub(crate) fn turns<'a>(messages: impl IntoIterator<Item = &'a Message>, model: 
 /// What goes back of opaque data: it is the provider's own, and has this field.
 pub(crate) fn own<'a>(opaque: Option<&'a Opaque>, provider: &str, field: &str) -> Option<&'a serde_json::Value> {
     opaque.filter(|opaque| &*opaque.provider == provider)?.value.get(field)
+}
+
+/// The same conversation without any provider's thinking and signatures.
+pub(crate) fn without_thinking(request: &ModelRequest) -> ModelRequest {
+    let mut plain = request.clone();
+    for message in &mut plain.messages {
+        let has = |part: &Part| match part {
+            Part::Reasoning(_) => true,
+            Part::Text(part) => part.opaque.is_some(),
+            Part::ToolCall(part) => part.opaque.is_some(),
+            _ => false,
+        };
+        if message.parts.iter().any(has) {
+            let message = Arc::make_mut(message);
+            message.parts.retain(|part| !matches!(part, Part::Reasoning(_)));
+            for part in &mut message.parts {
+                match part {
+                    Part::Text(part) => part.opaque = None,
+                    Part::ToolCall(part) => part.opaque = None,
+                    _ => {}
+                }
+            }
+        }
+    }
+    plain
 }
 
 fn said(part: &Part) -> Option<Said<'_>> {

@@ -22,6 +22,7 @@ pub mod catalog;
 pub mod decode;
 pub mod demo;
 mod error;
+pub mod fallback;
 pub mod gemini;
 mod history;
 pub mod key;
@@ -42,6 +43,7 @@ pub mod sse;
 pub mod transport;
 
 pub use catalog::{AuthStatus, ModelInfo};
+pub use fallback::Fallback;
 pub use key::{EnvKeys, Keys};
 pub use mode::ToolCallMode;
 pub use profile::{Api, Auth, ModelNames, Profile};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::mode::ToolCallMode;
 pub(crate) use crate::name::CallIds;
 
 /// The protocols that the runtime speaks.
@@ -89,6 +90,8 @@ pub struct Profile {
     pub model_names: ModelNames,
     /// Marks in the request up to where its prefix may be read from a cache (Anthropic).
     pub cache_marks: bool,
+    /// How its models ask for tools.
+    pub tool_calls: ToolCallMode,
     /// The differences of servers that speak Chat Completions.
     pub chat: ChatQuirks,
 }
@@ -127,6 +130,7 @@ impl Profile {
             headers: HeaderMap::new(),
             model_names: ModelNames::default(),
             cache_marks: api == Api::Anthropic,
+            tool_calls: ToolCallMode::Native,
             chat: ChatQuirks::default(),
         }
     }
@@ -136,6 +140,13 @@ impl Profile {
     pub fn key_from<S: Into<Arc<str>>>(mut self, vars: impl IntoIterator<Item = S>) -> Self {
         self.key_vars = vars.into_iter().map(Into::into).collect();
         self.key_optional = false;
+        self
+    }
+
+    /// Asks for tools in this way.
+    #[must_use]
+    pub fn tool_calls(mut self, mode: ToolCallMode) -> Self {
+        self.tool_calls = mode;
         self
     }
 

@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     decode::{AnswerHead, AnswerLimits, AnswerReader},
     error::Origin,
+    history,
     profile::{Api, Auth, ModelNames, Profile},
     request::{self, origin},
     transport::{HttpAnswer, Transport, TransportError},
@@ -218,10 +219,33 @@ fn model_names(value: &Value) -> Vec<String> {
 impl ModelProvider for HttpProvider {
     async fn stream(&self, request: ModelRequest, cancel: CancelToken) -> Result<ModelStream, ModelError> {
         let origin = origin(&self.profile, request.model.as_str());
-        let wire = request::build(&self.profile, &request)?;
+        match self.open(&origin, &request, &cancel).await {
+            // Thinking that was signed under other circumstances makes a thread refused for good. Without it the thread goes on; nothing
+            // was told yet, and it is another request, so this is no retry.
+            Err(error) if refuses_thinking(&error) => {
+                let plain = history::without_thinking(&request);
+                if plain == request { Err(error) } else { self.open(&origin, &plain, &cancel).await }
+            }
+            opened => opened,
+        }
+    }
+}
+
+/// Whether a provider complains of the thinking that it was sent back.
+fn refuses_thinking(error: &ModelError) -> bool {
+    let text = error.provider_message.as_deref().unwrap_or_default().to_ascii_lowercase();
+    error.kind == ModelErrorKind::BadRequest
+        && ["signature", "encrypted_content", "encrypted content", "thinking block", "without its required"]
+            .iter()
+            .any(|word| text.contains(word))
+}
+
+impl HttpProvider {
+    async fn open(&self, origin: &Origin, request: &ModelRequest, cancel: &CancelToken) -> Result<ModelStream, ModelError> {
+        let wire = request::build(&self.profile, request)?;
         let body = serde_json::to_vec(&wire.body)
             .map_err(|error| origin.error(ModelErrorKind::BadRequest, "the request is no JSON").with_source(error))?;
-        let mut http = self.request(&origin, Method::POST, &wire.url, body.into(), &wire.headers)?;
+        let mut http = self.request(origin, Method::POST, &wire.url, body.into(), &wire.headers)?;
         http.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         http.headers_mut().entry(header::ACCEPT).or_insert(HeaderValue::from_static("text/event-stream, application/json"));
 
@@ -232,30 +256,28 @@ impl ModelProvider for HttpProvider {
             biased;
             () = cancel.cancelled() => return Err(origin.cancelled()),
             answer = timeout_at(first, self.transport.send(http)) => match answer {
-                Err(_) => return Err(late(&origin)),
-                Ok(answer) => answer.map_err(|error| self.lost(&origin, error))?,
+                Err(_) => return Err(late(origin)),
+                Ok(answer) => answer.map_err(|error| self.lost(origin, error))?,
             },
         };
         let HttpAnswer { status, headers, body } = answer;
-        let failed = !(200..300).contains(&status);
-        let reader = AnswerReader::new(&self.profile, &request, AnswerHead::new(status, headers, SystemTime::now()), self.limits);
-        let failed_origin = origin.clone();
+        let reader = AnswerReader::new(&self.profile, request, AnswerHead::new(status, headers, SystemTime::now()), self.limits);
         let reading = Reading {
             provider: self.clone(),
-            origin,
+            origin: origin.clone(),
             body: Some(body),
             reader: Some(reader),
-            cancel,
+            cancel: cancel.clone(),
             told: vec![],
             last: None,
             next: first,
             total,
         };
-        if failed {
+        if !(200..300).contains(&status) {
             // An error status is known before the first event, so it is told as such.
             return match reading.next().await {
                 Some((Err(error), _)) => Err(error),
-                _ => Err(failed_origin.protocol("an error without a body")),
+                _ => Err(origin.protocol("an error without a body")),
             };
         }
         Ok(stream::unfold(reading, Reading::next).boxed())

@@ -2,10 +2,11 @@
 
 use ac_core::{ModelError, ModelRequest};
 use http::HeaderMap;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::{
     error::Origin,
+    mode,
     name::ToolNames,
     profile::{Api, Profile},
 };
@@ -33,12 +34,40 @@ impl WireRequest {
 /// # Errors
 /// When the request cannot be said in the provider's protocol.
 pub fn build(profile: &Profile, request: &ModelRequest) -> Result<WireRequest, ModelError> {
-    match profile.api {
-        Api::OpenAiChat => crate::openai_chat::request::build(profile, request),
-        Api::OpenAiResponses => crate::openai_responses::request::build(profile, request),
-        Api::Anthropic => crate::anthropic::request::build(profile, request),
-        Api::Gemini => crate::gemini::request::build(profile, request),
-        Api::Ollama => crate::ollama::request::build(profile, request),
+    let build = match profile.api {
+        Api::OpenAiChat => crate::openai_chat::request::build,
+        Api::OpenAiResponses => crate::openai_responses::request::build,
+        Api::Anthropic => crate::anthropic::request::build,
+        Api::Gemini => crate::gemini::request::build,
+        Api::Ollama => crate::ollama::request::build,
+    };
+    if !mode::asks_in_json(profile, request) {
+        return build(profile, request);
+    }
+    let schema = mode::schema(request);
+    let mut sent = build(profile, &mode::rewrite(request))?;
+    constrain(profile.api, schema, &mut sent.body);
+    Ok(sent)
+}
+
+/// Where each protocol takes a schema for the answer. Anthropic's has no such place: there the instructions alone ask for it.
+fn constrain(api: Api, schema: Value, body: &mut Value) {
+    let Some(body) = body.as_object_mut() else { return };
+    let named = json!({"name": "action", "schema": schema, "strict": false});
+    match api {
+        Api::OpenAiChat => drop(body.insert("response_format".into(), json!({"type": "json_schema", "json_schema": named}))),
+        Api::OpenAiResponses => {
+            let format = json!({"format": {"type": "json_schema", "name": "action", "schema": schema, "strict": false}});
+            body.insert("text".into(), format);
+        }
+        Api::Ollama => drop(body.insert("format".into(), schema)),
+        Api::Gemini => {
+            if let Value::Object(generation) = body.entry("generationConfig").or_insert_with(|| json!({})) {
+                generation.insert("responseMimeType".into(), "application/json".into());
+                generation.insert("responseJsonSchema".into(), schema);
+            }
+        }
+        Api::Anthropic => {}
     }
 }
 

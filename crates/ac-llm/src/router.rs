@@ -83,7 +83,11 @@ impl Router {
                 Route::Http(profile) if *profile.name == *prefix => {
                     named(prefix, name)?;
                     let key = self.keys.key(prefix, &profile.key_vars);
-                    let provider = HttpProvider::new(profile.clone(), Arc::clone(&self.transport)).key(key).timeouts(self.timeouts);
+                    let mut profile = profile.clone();
+                    if let Some(mode) = self.models.iter().find(|info| info.id == *model).and_then(|info| info.tool_calls) {
+                        profile.tool_calls = mode;
+                    }
+                    let provider = HttpProvider::new(profile, Arc::clone(&self.transport)).key(key).timeouts(self.timeouts);
                     provider.check_key()?;
                     return Ok(Arc::new(provider));
                 }

@@ -12,6 +12,30 @@ pub(crate) fn object(schema: &Value) -> Value {
     Value::Object(fields)
 }
 
+/// The schema without references, so that it can stand inside another one.
+pub(crate) fn inlined(schema: &Value) -> Value {
+    let root = object(schema);
+    inline(&root, &root, 0)
+}
+
+fn inline(schema: &Value, root: &Value, depth: usize) -> Value {
+    match schema {
+        _ if depth > DEPTH => json!({}),
+        Value::Object(fields) => match fields.get("$ref").and_then(Value::as_str) {
+            Some(path) => match path.strip_prefix('#').and_then(|path| root.pointer(path)) {
+                Some(named) => inline(named, root, depth.saturating_add(1)),
+                None => json!({}),
+            },
+            None => {
+                let deeper = |(name, value): (&String, &Value)| (name.clone(), inline(value, root, depth.saturating_add(1)));
+                Value::Object(fields.iter().filter(|(name, _)| !matches!(name.as_str(), "$defs" | "definitions")).map(deeper).collect())
+            }
+        },
+        Value::Array(list) => list.iter().map(|value| inline(value, root, depth.saturating_add(1))).collect(),
+        other => other.clone(),
+    }
+}
+
 /// What Gemini takes: an OpenAPI schema without references. References are replaced by what they name, null becomes `nullable`, a constant
 /// becomes an enumeration of one, and what it does not know is left out: a wider schema is better than a refused request, and arguments
 /// are checked against the tool's own schema anyway.
@@ -28,7 +52,7 @@ pub(crate) fn gemini(schema: &Value) -> Value {
 }
 
 /// A schema that names itself ends here.
-const DEPTH: usize = 12;
+const DEPTH: usize = 24;
 
 const KEPT: &[&str] = &[
     "title",

@@ -16,6 +16,8 @@ pub mod server;
 pub mod shared;
 pub mod store;
 pub mod transcript;
+#[cfg(feature = "wire")]
+pub mod wire;
 
 pub use clock::ManualClock;
 pub use ids::SequentialIds;

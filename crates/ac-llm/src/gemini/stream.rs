@@ -234,6 +234,11 @@ impl Decode for Decoder {
         Ok(finish)
     }
 
+    /// Old models finish in every chunk, so one that was lost may have held more words.
+    fn lost(&mut self) {
+        self.finish = None;
+    }
+
     fn ended(&self) -> bool {
         self.finish.is_some() && !self.repeats
     }

@@ -95,11 +95,11 @@ impl Decoder {
         match kind.as_str() {
             "message" => {
                 let phase = item.get("phase").filter(|phase| phase.is_string()).cloned();
-                let refused = state.refused;
+                // One server counts the content of an item from another number in its deltas than in the whole.
+                let (told, refused) = (!state.texts.is_empty(), state.refused);
                 if let Some(Value::Array(content)) = item.get_mut("content").map(Value::take) {
                     for (index, mut piece) in (0..).zip(content) {
-                        let seen = self.items.get(&at).is_some_and(|item| item.texts.contains_key(&index));
-                        if let Some(text) = take_text(&mut piece, "text").filter(|_| !seen) {
+                        if let Some(text) = take_text(&mut piece, "text").filter(|_| !told) {
                             self.text(at, index, text, out);
                         }
                         if let Some(refusal) = take_text(&mut piece, "refusal").filter(|_| !refused) {
@@ -123,12 +123,8 @@ impl Decoder {
                         self.reasoning(at, (summary, index), take_text(&mut piece, "text").unwrap_or_default(), out);
                     }
                 }
-                if let (Some(part), Value::Object(fields)) = (part, item) {
-                    let back = fields
-                        .into_iter()
-                        .filter(|(name, _)| matches!(name.as_str(), "type" | "id" | "summary" | "content" | "encrypted_content"));
-                    self.parts.set_opaque(part, "item", Value::Object(back.filter(|(_, value)| !value.is_null()).collect()));
-                    self.parts.close(part, out);
+                if let Some(part) = part {
+                    self.keep(part, item);
                 }
             }
             "function_call" | "custom_tool_call" => {
@@ -149,11 +145,23 @@ impl Decoder {
         }
     }
 
+    /// What goes back of a reasoning item. The part stays open: the end of the answer may carry the item once more, encrypted anew.
+    fn keep(&mut self, part: Handle, item: Value) {
+        let Value::Object(fields) = item else { return };
+        let wanted = |name: &str| matches!(name, "type" | "id" | "summary" | "content" | "encrypted_content");
+        let back = fields.into_iter().filter(|(name, value)| wanted(name) && !value.is_null());
+        self.parts.set_opaque(part, "item", Value::Object(back.collect()));
+    }
+
     fn response(&mut self, mut response: Value, out: &mut Vec<ModelEvent>) {
         if let Some(Value::Array(output)) = response.get_mut("output").map(Value::take) {
             for (at, item) in (0..).zip(output) {
-                if self.items.get(&at).is_none_or(|item| !item.done) {
-                    self.complete(at, item, out);
+                match self.items.get(&at).filter(|item| item.done) {
+                    None => self.complete(at, item, out),
+                    Some(Item { reasoning: Some(part), .. }) if item.get("encrypted_content").is_some_and(Value::is_string) => {
+                        self.keep(*part, item);
+                    }
+                    Some(_) => {}
                 }
             }
         }

@@ -255,6 +255,27 @@ async fn models_are_listed() {
     assert!(told.recv().await.unwrap().starts_with("GET /v1/models HTTP/1.1"));
 }
 
+// B-69: thinking that the provider refuses is left out once, and the thread goes on.
+#[tokio::test]
+async fn refused_thinking_is_left_out_and_asked_once_more() {
+    let refusal = "HTTP/1.1 400 Bad\r\ncontent-length: 79\r\n\r\n{\"error\":{\"type\":\"invalid_request_error\",\"message\":\"Invalid `signature` here\"}}";
+    assert_eq!(refusal.split_once("\r\n\r\n").unwrap().1.len(), 79);
+    let (base, mut told) = serve(Serve::Whole(refusal)).await;
+    let profile = Profile::new("p", Api::Anthropic, &base);
+    let provider = HttpProvider::new(profile, Arc::new(ReqwestTransport::new().unwrap()));
+    let signed = Opaque { provider: "p".into(), value: json!({"signature": "s1"}) };
+    let parts = vec![Part::Reasoning(ReasoningPart { text: "hm".into(), opaque: Some(signed) }), Part::text("so")];
+    let mut asked = request();
+    asked.model = "p/m".into();
+    asked.messages.push(Arc::new(Message::new("a1", Role::Assistant, parts, Default::default())));
+    asked.messages.push(Arc::new(Message::user("u2", "more", Default::default())));
+    assert_eq!(provider.stream(asked, CancelToken::new()).await.err().unwrap().kind, ModelErrorKind::BadRequest);
+    assert!(told.recv().await.unwrap().contains("\"signature\":\"s1\""));
+    let again = told.recv().await.unwrap();
+    assert!(!again.contains("s1") && again.contains("so"), "{again}");
+    assert!(told.try_recv().is_err(), "and not a third time");
+}
+
 #[test]
 fn results_follow_their_calls_and_what_is_foreign_stays_behind() {
     let mut done = ToolCallPart::new("c1", "db.query", json!({"q": 1}));
