@@ -122,8 +122,13 @@ fn mutate(random: &mut Random, seeds: &[&str]) -> Vec<u8> {
     body
 }
 
+/// Enough for each test run; `AC_FUZZ_CASES` says otherwise.
+fn cases() -> u64 {
+    std::env::var("AC_FUZZ_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(800)
+}
+
 fn run(api: Api, seeds: &[&str]) {
-    for number in 1..=6000_u64 {
+    for number in 1..=cases() {
         let mut random = Random(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         random.next();
         let body = mutate(&mut random, seeds);
@@ -161,7 +166,7 @@ fn ollama_survives_anything() {
 
 #[test]
 fn the_parser_says_the_same_whatever_the_pieces() {
-    for number in 1..=4000_u64 {
+    for number in 1..=cases() {
         let mut random = Random(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         random.next();
         let body = mutate(&mut random, ANTHROPIC);
