@@ -11,8 +11,11 @@ use ac_core::{
     Tool, ToolCategory, ToolContext, ToolDefinition, ToolEffect, ToolError, ToolOutcome, ToolOutput, permission::DefaultPolicies,
 };
 use ac_engine::{Answer, Refusal};
-use ac_storage::{MemoryStorage, Storage};
-use ac_testkit::{ManualClock, ScriptedModel, SequentialIds, Turn};
+use ac_storage::{MemoryStorage, Storage, StorageErrorKind};
+use ac_testkit::{
+    ManualClock, ScriptedModel, SequentialIds, Turn,
+    store::{Fault, Faults, HookedStorage, Op},
+};
 use ac_tools::{AskUser, SubmitPlan};
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -290,4 +293,53 @@ async fn a_model_that_is_overloaded_is_asked_again() {
     let stored = world.storage.messages().page(&thread, &Default::default()).await.unwrap().items;
     assert_eq!(stored.iter().map(|message| message.message.text()).collect::<Vec<_>>(), ["go", "whole"]);
     world.check();
+}
+
+/// Once the first step is stored nothing may report that it was not: whoever tried again would say it twice.
+#[tokio::test(start_paused = true)]
+async fn a_start_that_is_stored_is_reported_as_stored_whatever_fails_after_it() {
+    for op in [Op::ReadHead, Op::TakeLease] {
+        let faults = Faults::new();
+        let mut world = World::new([Turn::text("hello")]);
+        world.storage = Arc::new(HookedStorage::new(MemoryStorage::new(), faults.clone()));
+        faults.next(op, Fault::Fail(StorageErrorKind::Unavailable));
+        let told = chunks(world.agent().stream("hi", StreamOptions::default()).await.unwrap()).await;
+        assert!(told.last().unwrap().contains("finish"), "{op:?}: {told:?}");
+        assert_eq!(faults.hits(), 1, "{op:?}");
+        world.check();
+    }
+}
+
+/// A commit whose reply is lost is recognised as one's own (`R1`): nothing is doubled, nothing runs twice.
+#[tokio::test(start_paused = true)]
+async fn a_lost_reply_of_the_store_loses_and_doubles_nothing() {
+    let mut hits = 0;
+    for seed in 0..40 {
+        let faults = Faults::new();
+        let turn = Turn::tool("a", "work", json!({"n": 1})).then_tool("b", "work", json!({"n": 2}));
+        let mut world = World::new([turn, Turn::text("done")]);
+        world.storage = Arc::new(HookedStorage::new(MemoryStorage::new(), faults.clone()));
+        let agent = world.agent();
+        let thread = ac_core::ThreadId::from("t");
+        let record = ac_storage::ThreadRecord::new(thread.clone(), "agent".into(), ac_core::Timestamp::default());
+        world.storage.threads().create(&record).await.unwrap();
+        faults.seeded(seed, 300, &[Fault::DoneThenUnknown, Fault::NotDoneThenUnknown]);
+        let mut options = StreamOptions::default();
+        options.thread = Some(thread.clone());
+        let started = agent.stream("go", options).await;
+        let Ok(stream) = started else {
+            // The thread could not be made sure of, so the message was not taken.
+            assert!(world.storage.messages().page(&thread, &Default::default()).await.unwrap().items.is_empty(), "seed {seed}");
+            continue;
+        };
+        let told = chunks(stream).await;
+        hits += faults.hits();
+        faults.clear();
+        assert!(told.last().unwrap().contains("finish"), "seed {seed}: {told:?}");
+        assert_eq!(world.done(), 2, "seed {seed}");
+        let stored = world.storage.messages().page(&thread, &Default::default()).await.unwrap().items;
+        assert_eq!(stored.iter().map(|message| message.message.text()).collect::<Vec<_>>(), ["go", "", "done"], "seed {seed}");
+        world.check();
+    }
+    assert!(hits > 40, "the store hardly failed: {hits}");
 }

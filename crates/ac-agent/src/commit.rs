@@ -4,9 +4,33 @@ use std::time::Duration;
 
 use ac_core::Usage;
 use ac_engine::{Effect, RunSnapshot};
-use ac_storage::{Commit, CommitMark, CommitOutcome, StorageErrorKind};
+use ac_storage::{Commit, CommitMark, CommitOutcome, StorageError, StorageErrorKind};
 
 use crate::{RunError, RunErrorKind, record, record::RunOrigin, runtime::Shared};
+
+/// How often a store that does not answer is asked again, and after how long: five seconds in all. Then the run is left to be recovered.
+const TRIES: u32 = 25;
+const WAIT: Duration = Duration::from_millis(200);
+
+fn may_pass(error: &StorageError) -> bool {
+    matches!(error.kind(), StorageErrorKind::Unknown | StorageErrorKind::Unavailable)
+}
+
+/// Patience with a store that does not answer, for what may be done twice: a read, taking a lease.
+#[derive(Debug, Default)]
+pub(crate) struct Patience(u32);
+
+impl Patience {
+    /// Waits, if asking again may help; says whether to.
+    pub(crate) async fn allows(&mut self, error: &StorageError) -> bool {
+        self.0 += 1;
+        let again = self.0 < TRIES && may_pass(error);
+        if again {
+            tokio::time::sleep(WAIT).await;
+        }
+        again
+    }
+}
 
 /// By which an owner recognises its own commit after the reply was lost.
 pub(crate) enum Mark {
@@ -42,9 +66,9 @@ impl Shared {
         };
         let record = record::record(next, origin, mark, self.clock.now())?;
         let commit = Commit { expect, record: &record, put: &put, usage: usage.as_ref() };
-        for try_again in 0..25u32 {
+        for try_again in 0..TRIES {
             if try_again > 0 {
-                tokio::time::sleep(Duration::from_millis(200)).await;
+                tokio::time::sleep(WAIT).await;
                 // The reply was lost. Only reading back tells whether the step is stored.
                 match self.storage.runs().load(&next.run).await {
                     Ok(Some(stored)) if own && stored.value.header.mark == record.header.mark => {
@@ -63,7 +87,7 @@ impl Shared {
                 // After a lost reply a conflict may be with the own commit: read back first.
                 Ok(CommitOutcome::Conflict) if try_again == 0 => return Ok(None),
                 Ok(CommitOutcome::Conflict | CommitOutcome::Unknown) => {}
-                Err(error) if error.kind() == StorageErrorKind::Unknown => {}
+                Err(error) if may_pass(&error) => {}
                 Err(error) => return Err(error.into()),
             }
         }

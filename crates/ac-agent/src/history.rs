@@ -8,7 +8,7 @@ use std::{
 use ac_core::{Message, MessageId, Role, ThreadId, ToolCallId};
 use ac_storage::{Storage, domain::MessageQuery};
 
-use crate::RunError;
+use crate::{RunError, commit::Patience};
 
 /// The newest messages of a thread, oldest first.
 #[derive(Debug, Default)]
@@ -22,7 +22,16 @@ impl History {
     /// Reads the thread.
     pub(crate) async fn load(storage: &dyn Storage, thread: &ThreadId, limit: Option<usize>) -> Result<Self, RunError> {
         let query = MessageQuery { after: None, newest_first: limit.is_some(), limit: limit.unwrap_or(0) };
-        let mut page = storage.messages().page(thread, &query).await?.items;
+        let mut page = {
+            let mut patience = Patience::default();
+            loop {
+                match storage.messages().page(thread, &query).await {
+                    Err(error) if patience.allows(&error).await => {}
+                    other => break other?,
+                }
+            }
+        }
+        .items;
         if limit.is_some() {
             page.reverse();
         }

@@ -12,14 +12,14 @@ use std::{
 use ac_core::{CancelToken, Clock, ErrorInfo, Ids, ModelError, OwnerId, PendingId, RunId, ToolCallId, event::EndReason};
 use ac_engine::{Answer, Effect, Input, Outcome, Phase, Refusal, RunSnapshot, StartRun};
 use ac_llm::retry;
-use ac_storage::{Lease, RunHeader, RunStage, Storage};
+use ac_storage::{Lease, RunHeader, RunRecord, RunStage, Storage, Stored};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
 use crate::{
     Accepted, RunError, RunErrorKind, RunHandle, RunHost, RunOrigin, RunStatus, RuntimeSettings, answer,
-    commit::Mark,
+    commit::{Mark, Patience},
     driver::{Command, Driver, MAILBOX, Start},
     gate::{Schemas, failure},
     record,
@@ -259,14 +259,14 @@ impl Runtime {
         first: Option<Command>,
     ) -> Result<RunHandle, RunError> {
         let run = snapshot.run.clone();
+        // The step is stored: from here on nothing may be reported as if it were not. Without a lease the driver starts nothing that acts
+        // before it has one.
         let lease = match lease {
             Some(lease) => Some(lease),
-            None => self.shared.take_lease(&run, snapshot.epoch).await?,
+            None => self.shared.take_lease(&run, snapshot.epoch).await.ok().flatten(),
         };
-        if lease.is_none() {
-            return Err(RunError::new(RunErrorKind::Owned, "another process took this run over as it started"));
-        }
-        let usage = self.shared.storage.runs().head(&snapshot.thread).await?.map(|head| head.value.usage).unwrap_or_default();
+        let head = self.shared.storage.runs().head(&snapshot.thread).await.ok().flatten();
+        let usage = head.map(|head| head.value.usage).unwrap_or_default();
         let (commands, mailbox) = mpsc::channel(MAILBOX);
         if let Some(first) = first {
             // The mailbox is empty, so there is room.
@@ -327,7 +327,16 @@ impl Shared {
         let now = self.clock.now();
         let lasts = i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX);
         let lease = Lease { owner: self.owner.clone(), epoch, expires: now.plus_millis(lasts) };
-        Ok(self.storage.runs().take_lease(run, &lease, now).await?.then_some(lease))
+        let taken = {
+            let mut patience = Patience::default();
+            loop {
+                match self.storage.runs().take_lease(run, &lease, now).await {
+                    Err(error) if patience.allows(&error).await => {}
+                    other => break other?,
+                }
+            }
+        };
+        Ok(taken.then_some(lease))
     }
 
     /// Whether another process moves the run: its lease is of the run's own epoch, and lasts.
@@ -337,8 +346,19 @@ impl Shared {
         Ok(lease.is_some_and(|lease| lease.owner != self.owner && lease.epoch >= epoch && lease.expires > now))
     }
 
+    /// The row of a run.
+    pub(crate) async fn load_row(&self, run: &RunId) -> Result<Option<Stored<RunRecord>>, RunError> {
+        let mut patience = Patience::default();
+        loop {
+            match self.storage.runs().load(run).await {
+                Err(error) if patience.allows(&error).await => {}
+                other => return Ok(other?),
+            }
+        }
+    }
+
     async fn read(&self, run: &RunId) -> Result<(RunHeader, RunSnapshot, u64), RunError> {
-        let stored = self.storage.runs().load(run).await?;
+        let stored = self.load_row(run).await?;
         let stored = stored.ok_or_else(|| RunError::new(RunErrorKind::NotFound, "there is no such run"))?;
         let snapshot = record::snapshot(&stored.value)?;
         Ok((stored.value.header, snapshot, stored.version))

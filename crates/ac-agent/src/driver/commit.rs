@@ -115,7 +115,8 @@ impl Driver {
 
     /// Takes what is stored, if somebody else committed; [`Go::End`] when the fence is lost.
     pub(super) async fn sync(&mut self) -> Result<Go, RunError> {
-        let Some(stored) = self.shared.storage.runs().load(&self.snapshot.run).await? else {
+        let stored = self.shared.load_row(&self.snapshot.run).await?;
+        let Some(stored) = stored else {
             return Ok(self.lost().await);
         };
         if stored.version == self.version {
