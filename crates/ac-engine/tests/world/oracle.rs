@@ -6,12 +6,15 @@ use std::{
 };
 
 use ac_core::{FinishReason, Message, MessageId, PendingId, Role, RunId, ThreadId, ToolCallState, ToolEffect};
-use ac_engine::{Answer, Input, Phase, Refusal, RunSnapshot, Slot, SlotStatus, transitions::Place, transitions::trigger};
+use ac_engine::{
+    Answer, Input, Phase, Refusal, RunSnapshot, Slot, SlotStatus,
+    transitions::{Place, moves, trigger},
+};
 use serde_json::Value;
 
 use crate::{
-    driver::Told,
     script::{STEP_TOKENS, stage},
+    told::{Told, well_formed},
     world::{THREAD, World},
 };
 
@@ -90,12 +93,7 @@ impl World {
                 if trigger != "Dispatch" && effects.iter().any(acts) {
                     self.bad(format!("{trigger} acts"));
                 }
-                self.log.moves.insert((Place::of_run(&before), trigger, Place::of_run(run)));
-                if run.step == before.step {
-                    for (was, is) in before.slots().iter().zip(run.slots()) {
-                        self.log.moves.insert((Place::of_slot(was), trigger, Place::of_slot(is)));
-                    }
-                }
+                self.log.moves.extend(moves(&before, trigger, run));
             }
             Err(_) => {}
         }
@@ -292,25 +290,4 @@ impl World {
         });
         format!("queue {:?}, open {:?}", self.store.session.queue.len(), open.collect::<Vec<_>>())
     }
-}
-
-/// Segments and messages are told in pairs, and no wait is over before it was told in the same life.
-fn well_formed(told: &[Told], ended: bool) -> Result<(), &'static str> {
-    let (mut segment, mut open): (bool, Option<&MessageId>) = (false, None);
-    for one in told {
-        match one {
-            Told::SegmentStart if segment => return Err("two starts"),
-            Told::SegmentStart => segment = true,
-            _ if !segment => return Err("something outside a segment"),
-            Told::SegmentEnd(_) if open.is_some() => return Err("a segment ends with an open message"),
-            Told::SegmentEnd(_) => segment = false,
-            Told::MessageStart(id) if open.is_some_and(|open| open != id) => return Err("a message inside another"),
-            Told::MessageStart(id) => open = Some(id),
-            Told::MessageUpdate(id) if open != Some(id) => return Err("an update without a start"),
-            Told::MessageEnd(id) if open != Some(id) => return Err("an end without a start"),
-            Told::MessageEnd(_) => open = None,
-            _ => {}
-        }
-    }
-    if ended && segment { Err("a segment left open") } else { Ok(()) }
 }

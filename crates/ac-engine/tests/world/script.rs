@@ -18,16 +18,20 @@ pub(crate) enum Kind {
     AsksTwice,
     Plan,
     Sub,
+    AsksThenPlans,
+    AsksThenDelegates,
 }
 
 impl Kind {
-    const ALL: [(Self, &'static str); 6] = [
+    const ALL: [(Self, &'static str); 8] = [
         (Self::Plain, "plain"),
         (Self::Fails, "fails"),
         (Self::AsksOnce, "asks_once"),
         (Self::AsksTwice, "asks_twice"),
         (Self::Plan, "plan"),
         (Self::Sub, "sub"),
+        (Self::AsksThenPlans, "asks_then_plans"),
+        (Self::AsksThenDelegates, "asks_then_delegates"),
     ];
 
     fn name(self) -> &'static str {
@@ -91,9 +95,11 @@ pub(crate) fn tool_report(slot: &Slot, stopped: bool) -> Input {
     let given = answers(slot);
     let suspend = |kind| Suspend { kind, payload: json!("?"), state: json!(given), answer_schema: None };
     match (Kind::of(slot), given.len()) {
-        (Kind::AsksOnce, 0) | (Kind::AsksTwice, 0 | 1) => Input::ToolSuspended { call, attempt, suspend: suspend(SuspendKind::Question) },
-        (Kind::Plan, _) => Input::ToolSuspended { call, attempt, suspend: suspend(SuspendKind::Plan) },
-        (Kind::Sub, _) => {
+        (Kind::AsksOnce | Kind::AsksThenPlans | Kind::AsksThenDelegates, 0) | (Kind::AsksTwice, 0 | 1) => {
+            Input::ToolSuspended { call, attempt, suspend: suspend(SuspendKind::Question) }
+        }
+        (Kind::Plan | Kind::AsksThenPlans, _) => Input::ToolSuspended { call, attempt, suspend: suspend(SuspendKind::Plan) },
+        (Kind::Sub | Kind::AsksThenDelegates, _) => {
             let child = ChildRun { task: "do".into(), agent: "worker".into(), options: Value::Null };
             Input::ToolDelegated { call, attempt, child }
         }
@@ -121,14 +127,15 @@ pub(crate) fn model_report(script: &Step, run: &RunId, step: u32, attempt: u32, 
         let id = format!("c{n}~{step}");
         // Children are offered no plans, and there is an end to depth.
         let kind = match asked.kind {
-            Kind::Plan if depth > 0 => Kind::Plain,
-            Kind::Sub if depth > 1 => Kind::Plain,
+            Kind::Plan | Kind::AsksThenPlans if depth > 0 => Kind::Plain,
+            Kind::Sub | Kind::AsksThenDelegates if depth > 1 => Kind::Plain,
             kind => kind,
         };
-        plans += u32::from(kind == Kind::Plan);
+        let plan = matches!(kind, Kind::Plan | Kind::AsksThenPlans);
+        plans += u32::from(plan);
         let refusal = || ToolResult { output: ToolOutput::text("refused"), is_error: true };
         let gate = match asked.permit {
-            _ if kind == Kind::Plan && plans > 1 => Gate::Refuse { result: refusal() },
+            _ if plan && plans > 1 => Gate::Refuse { result: refusal() },
             Permit::Ask if granted(&GrantTarget::Tool(kind.name().to_owned()).to_string()) => Gate::Run,
             Permit::Allow => Gate::Run,
             Permit::Ask => Gate::Ask,
@@ -140,7 +147,7 @@ pub(crate) fn model_report(script: &Step, run: &RunId, step: u32, attempt: u32, 
             call: id.as_str().into(),
             gate,
             decision: Decision { verdict: Verdict::Ask, reason: Reason::Default },
-            effect: if kind == Kind::Plan { ToolEffect::ReadOnly } else { asked.effect },
+            effect: if plan { ToolEffect::ReadOnly } else { asked.effect },
             category: ToolCategory::Other,
             answer_schema: None,
             definition: String::new(),
@@ -207,7 +214,9 @@ pub(crate) fn scripts() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Kind::AsksOnce),
         2 => Just(Kind::AsksTwice),
         1 => Just(Kind::Plan),
-        2 => Just(Kind::Sub)
+        2 => Just(Kind::Sub),
+        1 => Just(Kind::AsksThenPlans),
+        1 => Just(Kind::AsksThenDelegates)
     ];
     let effect = prop_oneof![1 => Just(ToolEffect::ReadOnly), 1 => Just(ToolEffect::Idempotent), 3 => Just(ToolEffect::Mutating)];
     let permit = prop_oneof![6 => Just(Permit::Allow), 6 => Just(Permit::Ask), 1 => Just(Permit::Deny), 1 => Just(Permit::Refuse)];
