@@ -1,36 +1,16 @@
 //! One atomic commit, and what became of it.
 
-use std::time::Duration;
-
 use ac_core::Usage;
 use ac_engine::{Effect, RunSnapshot};
-use ac_storage::{Commit, CommitMark, CommitOutcome, StorageError, StorageErrorKind};
+use ac_storage::{Commit, CommitMark, CommitOutcome, StorageErrorKind};
 
-use crate::{RunError, RunErrorKind, record, record::RunOrigin, runtime::Shared};
-
-/// How often a store that does not answer is asked again, and after how long: five seconds in all. Then the run is left to be recovered.
-const TRIES: u32 = 25;
-const WAIT: Duration = Duration::from_millis(200);
-
-fn may_pass(error: &StorageError) -> bool {
-    matches!(error.kind(), StorageErrorKind::Unknown | StorageErrorKind::Unavailable)
-}
-
-/// Patience with a store that does not answer, for what may be done twice: a read, taking a lease.
-#[derive(Debug, Default)]
-pub(crate) struct Patience(u32);
-
-impl Patience {
-    /// Waits, if asking again may help; says whether to.
-    pub(crate) async fn allows(&mut self, error: &StorageError) -> bool {
-        self.0 += 1;
-        let again = self.0 < TRIES && may_pass(error);
-        if again {
-            tokio::time::sleep(WAIT).await;
-        }
-        again
-    }
-}
+use crate::{
+    RunError, RunErrorKind,
+    patience::{TRIES, WAIT, may_pass},
+    record,
+    record::RunOrigin,
+    shared::Shared,
+};
 
 /// By which an owner recognises its own commit after the reply was lost.
 pub(crate) enum Mark {

@@ -10,9 +10,8 @@ mod tools;
 use std::{collections::HashMap, sync::Arc};
 
 use ac_core::{CancelToken, ToolCallId, event::EndReason};
-use ac_engine::{Answer, Input, Posture, Refusal, RunSnapshot, SlotStatus};
+use ac_engine::{Input, Posture, Refusal, RunSnapshot, SlotStatus};
 use ac_storage::Lease;
-use serde_json::{Map, Value};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinSet,
@@ -21,27 +20,15 @@ use tokio::{
 
 use crate::{
     Accepted, RunError, RunErrorKind, RunHost, RunRef, RunStatus,
+    ask::{Command, reject},
     gate::Schemas,
     history::History,
     progress::ProgressBuffer,
     record::RunOrigin,
-    runtime::Shared,
     sampling::{Sampled, Sampling},
+    shared::Shared,
     teller::Teller,
 };
-
-/// What a driver is asked by its process.
-pub(crate) enum Command {
-    /// An input of the machine.
-    Input { input: Input, reply: oneshot::Sender<Result<Accepted, RunError>> },
-    /// An answer, to be checked and completed first.
-    Answer {
-        pending: ac_core::PendingId,
-        answer: Answer,
-        request_context: Option<Map<String, Value>>,
-        reply: oneshot::Sender<Result<Accepted, RunError>>,
-    },
-}
 
 /// Whether the driver goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -448,11 +435,3 @@ async fn until(at: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
-
-fn reject(command: Command) {
-    let (Command::Input { reply, .. } | Command::Answer { reply, .. }) = command;
-    let _ = reply.send(Err(RunError::new(RunErrorKind::Closed, "the run came to rest at this moment")));
-}
-
-/// Commands that wait for a driver.
-pub(crate) const MAILBOX: usize = 64;

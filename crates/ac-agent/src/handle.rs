@@ -2,7 +2,7 @@ use ac_core::{RunId, ThreadId};
 use ac_engine::{Outcome, Posture};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::{RunError, RunErrorKind, driver::Command};
+use crate::{RunError, RunErrorKind, ask::Command};
 
 /// What a person said was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,14 +90,5 @@ impl RunHandle {
         let (reply, answer) = oneshot::channel();
         self.commands.send(command(reply)).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
-    }
-}
-
-impl std::fmt::Debug for Command {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Input { .. } => "Input",
-            Self::Answer { .. } => "Answer",
-        })
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use ac_core::{Message, MessageId, Role, ThreadId, ToolCallId};
 use ac_storage::{Storage, domain::MessageQuery};
 
-use crate::{RunError, commit::Patience};
+use crate::{RunError, patience::Patience};
 
 /// The newest messages of a thread, oldest first.
 #[derive(Debug, Default)]

@@ -8,6 +8,7 @@
 
 mod agent;
 mod answer;
+mod ask;
 mod commit;
 mod driver;
 mod error;
@@ -15,11 +16,13 @@ mod gate;
 mod handle;
 mod history;
 mod host;
+mod patience;
 mod progress;
 mod record;
 mod runtime;
 mod sampling;
 mod settings;
+mod shared;
 mod teller;
 
 pub use agent::{Agent, AgentBuilder, AgentChunk, AgentStream, ChunkBody, StreamOptions};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use ac_core::{
-    EventBody, Message, MessageId, Part, ToolCallId, ToolCallState, Usage,
+    ErrorInfo, EventBody, Message, MessageId, Part, ToolCallId, ToolCallState, Usage,
     event::{EndReason, MessageUpdate, PendingKind, QueueItem, QueueKind, Retry},
     message::{ReasoningPart, TextPart},
 };
-use ac_engine::{Moment, RunSnapshot};
+use ac_engine::{Moment, Outcome, RunSnapshot};
 
 use crate::{RunHost, RunRef};
 
@@ -309,5 +309,14 @@ fn shown(at: usize, part: &Part) -> Option<Shown> {
         Part::Text(_) => Some(Shown { index, kind: ShownKind::Text }),
         Part::Reasoning(_) => Some(Shown { index, kind: ShownKind::Reasoning }),
         _ => None,
+    }
+}
+
+/// How the last segment of a run ends.
+pub(crate) fn end_of(outcome: &Outcome) -> (EndReason, Option<ErrorInfo>) {
+    match outcome {
+        Outcome::Complete => (EndReason::Complete, None),
+        Outcome::Aborted => (EndReason::Aborted, None),
+        Outcome::Error { error } => (EndReason::Error, Some(error.clone())),
     }
 }

@@ -157,7 +157,7 @@ impl Driver {
             running.iter().for_each(|call| self.stop_tool(call));
         }
         if let (Some(outcome), false) = (now.outcome(), before.is_finished()) {
-            let (reason, error) = crate::runtime::end_of(outcome);
+            let (reason, error) = crate::teller::end_of(outcome);
             self.teller.moment(Moment::SegmentEnd { reason, finish: now.finish, error }, &now, before);
         }
     }
