@@ -225,6 +225,11 @@ impl Parts {
         self.open.iter().any(|open| matches!(&open.what, What::Call { name, .. } if !name.is_empty()))
     }
 
+    /// The thinking that came last, whatever came after it.
+    pub(crate) fn latest_reasoning(&self) -> Option<Handle> {
+        self.open.iter().rposition(|open| !open.closed && matches!(open.what, What::Reasoning))
+    }
+
     /// The part that was begun last, if it is thinking.
     pub(crate) fn last_reasoning(&self) -> Option<Handle> {
         let last = self.open.len().checked_sub(1)?;

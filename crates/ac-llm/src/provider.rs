@@ -1,15 +1,20 @@
 //! Providers over HTTP.
 
+mod compatible;
+mod reading;
+
 use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
-use ac_core::{CancelToken, ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ModelStream};
+use ac_core::{CancelToken, ModelError, ModelErrorKind, ModelProvider, ModelRequest, ModelStream};
 use async_trait::async_trait;
 use bytes::Bytes;
+pub use compatible::OpenAiCompatible;
 use futures::{StreamExt, stream};
 use http::{HeaderValue, Method, header};
+use reading::Reading;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
@@ -18,7 +23,7 @@ use crate::{
     decode::{AnswerHead, AnswerLimits, AnswerReader},
     error::Origin,
     history,
-    profile::{Api, Auth, ModelNames, Profile},
+    profile::{Auth, Profile},
     request::{self, origin},
     transport::{HttpAnswer, Transport, TransportError},
 };
@@ -262,17 +267,7 @@ impl HttpProvider {
         };
         let HttpAnswer { status, headers, body } = answer;
         let reader = AnswerReader::new(&self.profile, request, AnswerHead::new(status, headers, SystemTime::now()), self.limits);
-        let reading = Reading {
-            provider: self.clone(),
-            origin: origin.clone(),
-            body: Some(body),
-            reader: Some(reader),
-            cancel: cancel.clone(),
-            told: vec![],
-            last: None,
-            next: first,
-            total,
-        };
+        let reading = Reading::new(self.clone(), origin.clone(), reader, body, cancel.clone(), first, total);
         if !(200..300).contains(&status) {
             // An error status is known before the first event, so it is told as such.
             return match reading.next().await {
@@ -281,153 +276,6 @@ impl HttpProvider {
             };
         }
         Ok(stream::unfold(reading, Reading::next).boxed())
-    }
-}
-
-/// An answer while it comes in.
-struct Reading {
-    provider: HttpProvider,
-    origin: Origin,
-    /// Gone as soon as nothing more is wanted: that closes the connection.
-    body: Option<futures::stream::BoxStream<'static, Result<Bytes, TransportError>>>,
-    reader: Option<AnswerReader>,
-    cancel: CancelToken,
-    /// Told by what was read, in reverse, so that the next is last.
-    told: Vec<ModelEvent>,
-    /// What comes after `told`: the end.
-    last: Option<Result<ModelEvent, ModelError>>,
-    /// When the next byte is due.
-    next: Instant,
-    total: Instant,
-}
-
-impl Reading {
-    /// The next event. Dropping the future, or the whole stream, closes the connection.
-    async fn next(mut self) -> Option<(Result<ModelEvent, ModelError>, Self)> {
-        loop {
-            if let Some(event) = self.told.pop() {
-                return Some((Ok(event), self));
-            }
-            if let Some(last) = self.last.take() {
-                return Some((last, self));
-            }
-            let (reader, body) = (self.reader.as_mut()?, self.body.as_mut()?);
-            let piece = tokio::select! {
-                biased;
-                () = self.cancel.cancelled() => {
-                    self.finish(Err(self.origin.cancelled()));
-                    continue;
-                }
-                piece = timeout_at(self.next.min(self.total), body.next()) => piece,
-            };
-            let mut told = Vec::new();
-            match piece {
-                Err(_) => {
-                    let error = self.quiet();
-                    self.finish(Err(error));
-                }
-                Ok(Some(Ok(bytes))) => {
-                    self.next = Instant::now() + self.provider.timeouts.idle;
-                    match reader.push(&bytes, &mut told) {
-                        Ok(true) => {}
-                        Ok(false) => self.end(None, &mut told),
-                        Err(error) => self.finish(Err(error)),
-                    }
-                }
-                Ok(Some(Err(broken))) => {
-                    let broken = self.provider.lost(&self.origin, broken);
-                    self.end(Some(broken), &mut told);
-                }
-                Ok(None) => self.end(None, &mut told),
-            }
-            told.reverse();
-            self.told = told;
-        }
-    }
-
-    fn end(&mut self, broken: Option<ModelError>, told: &mut Vec<ModelEvent>) {
-        let Some(reader) = self.reader.take() else { return };
-        let finish = match broken {
-            None => reader.end(told),
-            Some(mut broken) => {
-                // Once the answer has begun, a broken connection is a cut answer, whatever broke it.
-                if broken.kind == ModelErrorKind::Connect {
-                    let mut cut = self.origin.truncated();
-                    std::mem::swap(&mut cut, &mut broken);
-                    broken = broken.with_source(cut);
-                }
-                reader.broken(broken, told)
-            }
-        };
-        self.finish(finish.map(ModelEvent::Finish));
-    }
-
-    /// Nothing more is wanted: the connection is closed here and now, not when the stream is dropped.
-    fn finish(&mut self, last: Result<ModelEvent, ModelError>) {
-        self.body = None;
-        self.reader = None;
-        self.last = Some(last.map_err(|error| self.provider.redacted(error)));
-    }
-
-    fn quiet(&self) -> ModelError {
-        if Instant::now() >= self.total {
-            self.origin
-                .error(ModelErrorKind::Timeout, "the answer took longer than the whole time allowed; ask again, or allow it more time")
-        } else {
-            self.origin.error(ModelErrorKind::Timeout, "the answer stopped coming; what came so far is kept, ask again for the rest")
-        }
-    }
-}
-
-/// A server that speaks Chat Completions at a base URL: `BASE/chat/completions`, `BASE/models`.
-///
-/// No key is needed; one is sent where there is one.
-#[derive(Clone, Debug)]
-pub struct OpenAiCompatible(HttpProvider);
-
-impl OpenAiCompatible {
-    /// The server at `base_url`, such as `http://127.0.0.1:8080/v1`.
-    pub fn new(base_url: impl AsRef<str>, transport: Arc<dyn Transport>) -> Self {
-        Self::from_profile(Profile::new("openai-compatible", Api::OpenAiChat, base_url), transport)
-    }
-
-    /// A server with differences of its own.
-    pub fn from_profile(profile: Profile, transport: Arc<dyn Transport>) -> Self {
-        Self(HttpProvider::new(profile, transport))
-    }
-
-    /// With this key.
-    #[must_use]
-    pub fn key(self, key: impl Into<Option<SecretString>>) -> Self {
-        Self(self.0.key(key))
-    }
-
-    /// With other time-outs.
-    #[must_use]
-    pub fn timeouts(self, timeouts: Timeouts) -> Self {
-        Self(self.0.timeouts(timeouts))
-    }
-
-    /// How much of a model id is the name that the server is told. By default what follows the first `/`.
-    #[must_use]
-    pub fn model_names(mut self, names: ModelNames) -> Self {
-        Arc::make_mut(&mut self.0.profile).model_names = names;
-        self
-    }
-
-    /// What the server lists under `BASE/models`.
-    ///
-    /// # Errors
-    /// As [`ModelProvider::stream`].
-    pub async fn models(&self, cancel: CancelToken) -> Result<Vec<String>, ModelError> {
-        self.0.models(cancel).await
-    }
-}
-
-#[async_trait]
-impl ModelProvider for OpenAiCompatible {
-    async fn stream(&self, request: ModelRequest, cancel: CancelToken) -> Result<ModelStream, ModelError> {
-        self.0.stream(request, cancel).await
     }
 }
 

@@ -283,3 +283,6 @@ fn usage(raw: Map<String, Value>) -> Usage {
     usage.raw = Some(Value::Object(raw));
     usage
 }
+
+#[cfg(test)]
+mod tests;

@@ -138,10 +138,8 @@ impl Decoder {
             if told.is_none() {
                 self.parts.reasoning(text.to_owned(), out);
             }
-            let part = match self.parts.last_reasoning() {
-                Some(part) => part,
-                None => self.parts.begin_reasoning(),
-            };
+            // A signature can come alone, after the text of the answer began.
+            let part = self.parts.latest_reasoning().unwrap_or_else(|| self.parts.begin_reasoning());
             if let Some(Value::Object(opaque)) = self.parts.opaque(part)
                 && let Value::Array(list) = opaque.entry("reasoning_details").or_insert_with(|| Value::Array(vec![]))
             {
@@ -293,10 +291,9 @@ fn is_complete(arguments: &str) -> bool {
 
 /// Streamed texts of one detail are joined; everything else of it is set when it comes. Encrypted data always stands alone.
 fn merge_detail(list: &mut Vec<Value>, detail: Value) {
-    let same = |a: &Value, b: &Value| {
-        a.get("type") == b.get("type") && a.get("index") == b.get("index") && a.get("data").is_none() && b.get("data").is_none()
-    };
-    let Some(Value::Object(last)) = list.last_mut().filter(|last| same(last, &detail)) else {
+    let same = |a: &Value, b: &Value| ["type", "index", "id"].iter().all(|field| a.get(field) == b.get(field));
+    let plain = |value: &Value| value.get("data").is_none();
+    let Some(Value::Object(last)) = list.iter_mut().rfind(|last| plain(last) && plain(&detail) && same(last, &detail)) else {
         list.push(detail);
         return;
     };

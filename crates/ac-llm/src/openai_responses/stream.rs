@@ -15,6 +15,8 @@ pub struct Decoder {
     setup: Setup,
     parts: Parts,
     items: BTreeMap<u64, Item>,
+    /// Ids of items in the order of the output, where a server tells no places.
+    ids: Vec<String>,
     refusal: String,
     /// `response.completed` or `response.incomplete`.
     last: Option<Value>,
@@ -34,7 +36,30 @@ struct Item {
 
 impl Decoder {
     pub(crate) fn new(setup: Setup) -> Self {
-        Self { parts: setup.parts(), setup, items: BTreeMap::new(), refusal: String::new(), last: None }
+        Self { parts: setup.parts(), setup, items: BTreeMap::new(), ids: vec![], refusal: String::new(), last: None }
+    }
+
+    /// The place of an item in the output. A server that leaves it out tells the item's id; one that leaves out both tells one item after
+    /// the other.
+    fn place(&mut self, event: &Value) -> u64 {
+        if let Some(at) = event.get("output_index").and_then(Value::as_u64) {
+            return at;
+        }
+        if ["item", "item_id", "delta"].iter().all(|field| event.get(*field).is_none()) {
+            return 0;
+        }
+        let item = event.get("item");
+        let id = item.and_then(|item| item.get("id")).or_else(|| event.get("item_id")).and_then(Value::as_str).unwrap_or_default();
+        match self.ids.iter().rposition(|known| known == id) {
+            Some(at) if !id.is_empty() => u64::try_from(at).unwrap_or(u64::MAX),
+            _ => {
+                let begins = event.get("type").and_then(Value::as_str) == Some("response.output_item.added");
+                if self.ids.is_empty() || begins || !id.is_empty() {
+                    self.ids.push(id.to_owned());
+                }
+                u64::try_from(self.ids.len().saturating_sub(1)).unwrap_or(u64::MAX)
+            }
+        }
     }
 
     fn begin(&mut self, at: u64, item: &mut Value, out: &mut Vec<ModelEvent>) {
@@ -176,7 +201,8 @@ impl Decode for Decoder {
         }
         let mut event = self.setup.json(data)?;
         let number = |field: &str| event.get(field).and_then(Value::as_u64).unwrap_or(0);
-        let (at, content, summary) = (number("output_index"), number("content_index"), number("summary_index"));
+        let (content, summary) = (number("content_index"), number("summary_index"));
+        let at = self.place(&event);
         let kind = take_text(&mut event, "type").unwrap_or_default();
         let mut delta = || take_text(&mut event, "delta").unwrap_or_default();
         match kind.as_str() {
@@ -278,3 +304,6 @@ fn usage(raw: Map<String, Value>) -> Usage {
     usage.raw = Some(Value::Object(raw));
     usage
 }
+
+#[cfg(test)]
+mod tests;
