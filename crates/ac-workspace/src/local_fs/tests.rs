@@ -59,6 +59,20 @@ async fn what_is_written_is_read_back_and_folders_appear() {
 }
 
 #[tokio::test]
+async fn a_write_that_is_refused_leaves_nothing_behind() {
+    let world = world();
+    fs::create_dir(world.base.join("there")).unwrap();
+    for path in ["new/../../outside/secret", "./new/../../x", "new/../x", "new/deep/../../../x", "there/new/../x"] {
+        world.write(path, "x").await.unwrap_err();
+        world.files.make_dir(&Path::new(path).join("sub")).await.unwrap_err();
+    }
+    let names = |folder: &str| fs::read_dir(world.base.join(folder)).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+    assert_eq!((names(""), names("there")), (vec!["there".into()], vec![]));
+    world.write("there/../new/file", "x").await.unwrap();
+    assert_eq!(world.read("new/file").await.unwrap(), b"x");
+}
+
+#[tokio::test]
 async fn nothing_outside_is_reached() {
     let world = world();
     symlink(&world.outside, world.base.join("abs")).unwrap();

@@ -4,7 +4,7 @@ use std::{
     ffi::{OsStr, OsString},
     hash::{BuildHasher, Hasher, RandomState},
     io::{self, Write},
-    path::Path,
+    path::{Component, Path},
     sync::{Mutex, PoisonError},
 };
 
@@ -103,6 +103,12 @@ impl Inner {
                 Err(error) if error.kind() == Kind::NotFound => {}
                 Err(error) => return Err(error),
             }
+        }
+        // What is refused changes nothing: a way back out of a folder that does not exist would leave that folder behind.
+        if rel.strip_prefix(there).unwrap_or(rel).components().any(|part| part == Component::ParentDir) {
+            let message =
+                format!("`{}` goes back with `..` out of a folder that does not exist; write the path without it", path.display());
+            return Err(WorkspaceError::new(Kind::NotFound, message));
         }
         at.root.dir.create_dir_all(rel).map_err(|error| WorkspaceError::from_io(path, error))
     }
