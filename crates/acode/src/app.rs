@@ -1,5 +1,6 @@
 //! One project, opened: its store, its files, and the controller of its conversations.
 
+mod leftover;
 mod modes;
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
@@ -60,6 +61,10 @@ fn not_opened(error: &StorageError, project: &Project) -> Failure {
                 project.store().display()
             )
         }
+        StorageErrorKind::Corrupt => format!(
+            "the conversations in {} are damaged; nothing was changed. Put a copy back, or move that folder away to begin anew",
+            project.store().display()
+        ),
         _ => error.to_string(),
     };
     let code = if error.kind() == StorageErrorKind::Locked { "storage.locked" } else { error.code() };
@@ -226,7 +231,9 @@ impl From<agent_controller::controller::ControllerError> for Failure {
     fn from(error: agent_controller::controller::ControllerError) -> Self {
         use agent_controller::controller::ControllerErrorKind as Kind;
         let exit = match error.kind() {
-            Kind::NotPending | Kind::AlreadyResolved | Kind::Ambiguous | Kind::InvalidAnswer | Kind::GrantNotFound => Exit::Usage,
+            // What was typed is right, it only comes too late: that is no wrong usage.
+            Kind::AlreadyResolved => Exit::Failed,
+            Kind::NotPending | Kind::Ambiguous | Kind::InvalidAnswer | Kind::GrantNotFound => Exit::Usage,
             _ => Exit::Failed,
         };
         Self { exit, code: error.code().into(), message: error.to_string() }

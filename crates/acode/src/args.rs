@@ -1,6 +1,6 @@
 //! What can be typed after `acode`.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -160,6 +160,12 @@ pub(crate) enum GrantsCommand {
         /// The grant, as `acode grants` shows it
         id: String,
     },
+}
+
+/// Whether a line that the parser did not take asks for JSON.
+pub(crate) fn wants_json(words: impl IntoIterator<Item = OsString>) -> bool {
+    let mut options = words.into_iter().skip(1).take_while(|word| word != "--");
+    options.any(|word| word.to_str().is_some_and(|word| word == "--json" || word.starts_with("--json=")))
 }
 
 impl Cli {

@@ -59,7 +59,7 @@ enum Next {
 pub(crate) async fn chat(project: &Project, options: &Options, interrupts: &mut Interrupts) -> Result<Exit, Failure> {
     let mut lines = Lines::new(io::BufReader::new(io::stdin()));
     let terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-    let opened = Opened::open(project, options, async || {
+    let opened = Opened::open(project, options, interrupts, async || {
         let skipped = std::env::var_os("AC_NO_PROBE").is_some_and(|value| !value.is_empty() && value != "0");
         if !terminal || skipped { None } else { offer(&mut lines).await }
     })
@@ -269,7 +269,7 @@ impl Chat<'_> {
             PendingKind::Plan => match reply::plan(line) {
                 PlanAnswer::Approve => Some(self.app.plan_answer(wait, true, None).await),
                 PlanAnswer::Reject(feedback) => Some(self.app.plan_answer(wait, false, feedback).await),
-                PlanAnswer::AskWhy => match self.ask(follow, wait, "What should change? (Enter: nothing, stop here)").await? {
+                PlanAnswer::AskWhy => match self.ask_more(follow, wait, "What should change? (Enter: nothing, stop here)").await? {
                     Ok(why) => {
                         let feedback = Some(why.trim().to_owned()).filter(|why| !why.is_empty());
                         Some(self.app.plan_answer(wait, false, feedback).await)
@@ -286,7 +286,7 @@ impl Chat<'_> {
             _ => match reply::approval(line) {
                 Some(ApprovalAnswer::Yes) => Some(Answer::Approve { grant: None }),
                 Some(ApprovalAnswer::Always) => Some(Answer::Approve { grant: Some(GrantTarget::Tool(open.tool.clone())) }),
-                Some(ApprovalAnswer::No) => match self.ask(follow, wait, "Why not? (Enter: no reason)").await? {
+                Some(ApprovalAnswer::No) => match self.ask_more(follow, wait, "Why not? (Enter: no reason)").await? {
                     Ok(why) => {
                         let reason = Some(why.trim().to_owned()).filter(|why| !why.is_empty());
                         Some(Answer::Decline { reason })

@@ -58,11 +58,21 @@ pub(crate) fn deed(tool: &str, args: &Value) -> Option<Deed> {
         "string_replace" => {
             let first = |names: [&str; 2]| names.into_iter().map(text).find(|text| !text.is_empty()).unwrap_or_default();
             let (old, new) = (first(["old_string", "old"]), first(["new_string", "new"]));
-            Deed { title: format!("Change {}", text("path")), detail: Detail::Replace { path: text("path"), old, new } }
+            let all = args.get("replace_all").and_then(Value::as_bool) == Some(true);
+            let everywhere = if all { ", every occurrence" } else { "" };
+            Deed { title: format!("Change {}{everywhere}", text("path")), detail: Detail::Replace { path: text("path"), old, new } }
         }
-        "execute_command" => Deed { title: "Run".into(), detail: Detail::Command(text("command")) },
+        "execute_command" => Deed { title: run(args), detail: Detail::Command(text("command")) },
         other => Deed { title: format!("Call {other}"), detail: Detail::Args(format!("{args:#}")) },
     })
+}
+
+/// Where and how long a command runs, where that is not as usual.
+fn run(args: &Value) -> String {
+    let folder = args.get("cwd").and_then(Value::as_str).filter(|folder| !matches!(*folder, "" | "." | "./"));
+    let folder = folder.map_or_else(String::new, |folder| format!(" in {folder}"));
+    let limit = args.get("timeout").and_then(Value::as_f64).map_or_else(String::new, |limit| format!(", at most {limit} s"));
+    format!("Run{folder}{limit}")
 }
 
 /// The lines of a change, each with what happens to it (` `, `-`, `+`, `@`). `before` is `None` for a file that does not exist yet.
@@ -123,6 +133,8 @@ mod tests {
         assert_eq!(title("find_files", json!({})).unwrap(), "Look for files in this folder");
         assert_eq!(title("ask_user", json!({})), None);
         assert_eq!(deed("execute_command", &json!({"command": "ls -l"})).unwrap().detail, Detail::Command("ls -l".into()));
+        assert_eq!(title("execute_command", json!({"command": "ls", "cwd": "sub", "timeout": 5})).unwrap(), "Run in sub, at most 5 s");
+        assert_eq!(title("string_replace", json!({"path": "a", "replace_all": true})).unwrap(), "Change a, every occurrence");
         let other = deed("deploy", &json!({"to": "moon"})).unwrap();
         assert_eq!((other.title.as_str(), &other.detail), ("Call deploy", &Detail::Args("{\n  \"to\": \"moon\"\n}".into())));
     }

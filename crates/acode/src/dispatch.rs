@@ -1,5 +1,7 @@
 //! What a command does, in place or for another process over the socket.
 
+mod given;
+
 use std::sync::Arc;
 
 use agent_controller::{
@@ -9,9 +11,10 @@ use agent_controller::{
 use clap::ValueEnum as _;
 use serde_json::{Value, json};
 
+use self::given::Given;
 use crate::{
     app::{self, App},
-    args::{Approve, Command, GrantsCommand, Json, Options, PlanDecision},
+    args::{Command, GrantsCommand, Json, Options, PlanDecision},
     exit::{Exit, Failure},
     follow::{Follow, Rest},
     interrupt::Interrupts,
@@ -60,9 +63,7 @@ pub(crate) async fn dispatch(
     sink: &mut impl Sink,
     interrupts: Option<&mut Interrupts>,
 ) -> Result<Exit, Failure> {
-    let text = |name: &str| args.get(name).and_then(Value::as_str);
-    let id = || text("id").ok_or_else(|| Failure::usage("say which: the request has no `id`"));
-    let flag = |name: &str| args.get(name).and_then(Value::as_bool).unwrap_or(false);
+    let given = Given(args);
     match op {
         "threads" => put(sink, &threads(app).await?).await,
         "pending" => {
@@ -70,17 +71,11 @@ pub(crate) async fn dispatch(
             put(sink, &Value::Array(rows)).await
         }
         "grants" => put(sink, &grants(app).await?).await,
-        "revoke" => revoke(app, id()?).await,
-        "abort" => abort(app, text("run")).await,
+        "revoke" => revoke(app, given.id()?).await,
+        "abort" => abort(app, given.text("run")?).await,
         "answer" => {
-            let values: Vec<String> = args
-                .get("values")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .filter_map(|value| value.as_str().map(str::to_owned))
-                .collect();
-            let found = app.find(id()?, Wants::Value).await?;
+            let values = given.values()?;
+            let found = app.find(given.id()?, Wants::Value).await?;
             let answer = |wait: &Wait| match wait.pending.kind {
                 PendingKind::Question => {
                     let value = reply::answer(&wait.pending.tool, &wait.pending.payload, &values);
@@ -102,18 +97,20 @@ pub(crate) async fn dispatch(
             }
         }
         "approve" | "decline" => {
+            let (always, reason) = (given.flag("always")?.unwrap_or(false), given.text("reason")?.map(str::to_owned));
             let answer = |wait: Option<&Wait>| match (wait.map(|wait| (wait.pending.kind, wait)), op) {
                 (Some((PendingKind::InDoubt, _)), "approve") => Ok(Answer::RunAgain),
                 (Some((PendingKind::InDoubt, _)), _) => Ok(Answer::RecordFailed),
                 (None | Some((PendingKind::Approval, _)), "approve") => {
-                    Ok(Answer::Approve { grant: wait.filter(|_| flag("always")).map(|wait| GrantTarget::Tool(wait.pending.tool.clone())) })
+                    Ok(Answer::Approve { grant: wait.filter(|_| always).map(|wait| GrantTarget::Tool(wait.pending.tool.clone())) })
                 }
-                (None | Some((PendingKind::Approval | PendingKind::Question, _)), _) => {
-                    Ok(Answer::Decline { reason: text("reason").map(str::to_owned) })
+                // Nobody answers a question with yes; that it is not answered at all may be said.
+                (None, _) | (Some((PendingKind::Approval | PendingKind::Question, _)), "decline") => {
+                    Ok(Answer::Decline { reason: reason.clone() })
                 }
                 (Some((other, wait)), _) => Err(wrong_kind(wait, other)),
             };
-            match app.find(id()?, Wants::Decision).await? {
+            match app.find(given.id()?, Wants::Decision).await? {
                 Found::Open(wait) => {
                     let answer = answer(Some(&wait))?;
                     go_on(app, &wait, answer, args, sink, interrupts).await
@@ -122,15 +119,15 @@ pub(crate) async fn dispatch(
             }
         }
         "plan" => {
-            let feedback = text("feedback").map(str::to_owned);
-            match app.find(id()?, Wants::Value).await? {
+            let (approves, feedback) = (given.approves()?, given.text("feedback")?.map(str::to_owned));
+            match app.find(given.id()?, Wants::Value).await? {
                 Found::Open(wait) if wait.pending.kind == PendingKind::Plan => {
-                    let answer = app.plan_answer(&wait, flag("approve"), feedback).await;
+                    let answer = app.plan_answer(&wait, approves, feedback).await;
                     go_on(app, &wait, answer, args, sink, interrupts).await
                 }
                 Found::Open(wait) => Err(wrong_kind(&wait, wait.pending.kind)),
                 Found::Settled(settled) => {
-                    let mut value = json!({ "action": if flag("approve") { "approved" } else { "rejected" } });
+                    let mut value = json!({ "action": if approves { "approved" } else { "rejected" } });
                     if let (Some(fields), Some(feedback)) = (value.as_object_mut(), feedback) {
                         fields.insert("feedback".into(), feedback.into());
                     }
@@ -177,8 +174,7 @@ async fn go_on(
     interrupts: Option<&mut Interrupts>,
 ) -> Result<Exit, Failure> {
     let (id, thread) = (wait.pending.id.clone(), wait.pending.thread.clone());
-    let mode = args.get("mode").and_then(Value::as_str).and_then(|mode| Approve::from_str(mode, true).ok()).unwrap_or(Approve::Ask);
-    let views = args.get("views").and_then(Value::as_bool).unwrap_or(false);
+    let (mode, views) = (Given(args).mode()?, Given(args).flag("views")?.unwrap_or(false));
     let session = app.session(&thread).await?;
     let mut follow = Follow::new(app, session, thread, mode, views);
     follow.session().answer(&id, answer).await?;

@@ -61,6 +61,12 @@ impl Failure {
         Self { exit: Exit::Failed, code: code.into(), message: message.into() }
     }
 
+    /// Says it to a person.
+    pub(crate) fn complain(&self) {
+        let code = if self.code == "usage" { String::new() } else { format!(" ({})", self.code) };
+        crate::talk::complain(&format!("{}{code}", self.message));
+    }
+
     /// It was asked wrongly.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, code: "usage".into(), message: message.into() }

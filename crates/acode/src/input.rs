@@ -22,6 +22,8 @@ pub(crate) struct Lines {
 pub(crate) enum Line {
     /// A line, without its end.
     Text(String),
+    /// A line that is longer than is taken. Nothing of it is: its end must not be read as the answer to something else.
+    Long,
     /// Nothing more comes.
     End,
 }
@@ -57,6 +59,12 @@ fn read(from: &mut impl BufRead) -> Line {
     let mut line = vec![];
     match from.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
         Ok(0) | Err(_) => Line::End,
+        Ok(_) if line.len() as u64 == LONGEST && !line.ends_with(b"\n") => {
+            while matches!(from.by_ref().take(LONGEST).read_until(b'\n', &mut line), Ok(1..)) && !line.ends_with(b"\n") {
+                line.clear();
+            }
+            Line::Long
+        }
         Ok(_) => {
             while line.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
                 line.pop();
@@ -69,6 +77,19 @@ fn read(from: &mut impl BufRead) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_is_too_long_is_not_cut_into_several() {
+        let longest = usize::try_from(LONGEST).unwrap();
+        for length in [longest, longest + 1, 2 * longest, 2 * longest + 1, 3 * longest + 7] {
+            let mut text = vec![b'y'; length];
+            text.extend_from_slice(b"\nnext\n");
+            let mut from = &text[..];
+            assert_eq!([read(&mut from), read(&mut from), read(&mut from)], [Line::Long, Line::Text("next".into()), Line::End], "{length}");
+        }
+        let mut from = &vec![b'y'; longest - 1][..];
+        assert!(matches!(read(&mut from), Line::Text(text) if text.len() == longest - 1));
+    }
 
     #[tokio::test]
     async fn lines_come_one_by_one_and_none_is_lost_when_nobody_waits() {

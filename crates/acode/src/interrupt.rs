@@ -7,7 +7,7 @@ use tokio::{
     sync::mpsc::{Receiver, channel},
 };
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 
 /// A second Ctrl-C within this time leaves.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -65,6 +65,18 @@ impl Interrupts {
             }
         });
         Ok(Self(told))
+    }
+
+    /// Does this, unless an interrupt comes first: then it is given up. For what is not yet a run, so that there is nothing to abort.
+    ///
+    /// # Errors
+    /// As `work`; that it was given up.
+    pub(crate) async fn or<T>(&mut self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            _ = self.next() => Err(Failure { exit: Exit::Aborted, code: "aborted".into(), message: "stopped before anything was done".into() }),
+            done = work => done,
+        }
     }
 
     /// Waits for the next one.

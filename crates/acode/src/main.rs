@@ -41,6 +41,9 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are no errors; everything else is wrong usage. Who closed the output gets nothing.
             let _ = error.print();
+            if error.use_stderr() && args::wants_json(std::env::args_os()) {
+                talk::report(&Failure::usage(error.render().to_string().trim()));
+            }
             return if error.use_stderr() { Exit::Usage } else { Exit::Complete }.into();
         }
     };
@@ -52,8 +55,10 @@ fn main() -> ExitCode {
         }
     };
     let exit = runtime.block_on(run(&cli)).unwrap_or_else(|failure| {
-        let code = if failure.code == "usage" { String::new() } else { format!(" ({})", failure.code) };
-        talk::complain(&format!("{}{code}", failure.message));
+        failure.complain();
+        if cli.options.json.is_some() {
+            talk::report(&failure);
+        }
         failure.exit
     });
     // What still hangs is nothing that must be waited for: everything that counts is stored.

@@ -42,6 +42,10 @@ pub(crate) struct Painter<W> {
     thought: bool,
     /// What was told about each call.
     calls: HashMap<String, Call>,
+    /// The call that was announced last, while nothing else was shown since.
+    last: Option<String>,
+    /// Something was shown in this stretch of a run.
+    said: bool,
     text: Stream,
     tokens: (u64, u64),
     failed: Option<String>,
@@ -66,6 +70,8 @@ impl<W: Write> Painter<W> {
             fresh: true,
             thought: false,
             calls: HashMap::new(),
+            last: None,
+            said: false,
             text: Stream::default(),
             tokens: (0, 0),
             failed: None,
@@ -78,10 +84,11 @@ impl<W: Write> Painter<W> {
         model.clone_into(&mut self.model);
     }
 
-    /// Whether a call was announced and is not over.
-    fn announced(&self, id: &str) -> bool {
+    /// Whether a call is the one that was announced last. Of several that were announced together each is shown again when it asks, so that
+    /// nobody says yes to another one than they think.
+    fn announced(&mut self, id: &str) -> bool {
         let call = id.rsplit_once('/').map_or(id, |(_, call)| call);
-        self.calls.contains_key(call)
+        self.last.take().is_some_and(|last| last == call)
     }
 
     /// Shows an event.
@@ -90,6 +97,7 @@ impl<W: Write> Painter<W> {
     /// When nobody reads any more.
     pub(crate) async fn event(&mut self, event: &Value) -> io::Result<()> {
         match str(event, "type") {
+            "agent_start" => self.said = false,
             "message_update" => self.update(event.get("event").unwrap_or(&Value::Null))?,
             "message_end" => self.line()?,
             "tool_start" => self.tool_start(event).await?,
@@ -152,6 +160,9 @@ impl<W: Write> Painter<W> {
 
     async fn tool_start(&mut self, event: &Value) -> io::Result<()> {
         let (call, tool) = (str(event, "toolCallId"), str(event, "toolName"));
+        // A second one that waits beside the first: neither is meant alone.
+        self.last = if self.calls.is_empty() { Some(call.to_owned()) } else { None };
+        self.said = true;
         self.calls.insert(call.to_owned(), Call { tool: tool.to_owned(), ..Call::default() });
         self.deed(tool, event.get("args").unwrap_or(&Value::Null)).await
     }
@@ -198,6 +209,8 @@ impl<W: Write> Painter<W> {
     }
 
     fn tool_end(&mut self, event: &Value) -> io::Result<()> {
+        self.last = None;
+        self.said = true;
         let call = self.calls.remove(str(event, "toolCallId")).unwrap_or_default();
         let result = event.get("result").unwrap_or(&Value::Null);
         let is = |name| event.get(name).and_then(Value::as_bool) == Some(true);
@@ -232,6 +245,7 @@ impl<W: Write> Painter<W> {
         let failed = self.failed.take();
         match str(event, "reason") {
             "aborted" => self.note(YELLOW, "aborted")?,
+            "complete" if !self.said => self.note(DIM, "(the model said nothing)")?,
             "error" => {
                 let error = event.get("error").unwrap_or(&Value::Null);
                 let code = str(error, "code");
@@ -267,6 +281,7 @@ impl<W: Write> Painter<W> {
     /// Text as it comes, already made safe.
     fn raw(&mut self, text: &str) -> io::Result<()> {
         if !text.is_empty() {
+            self.said = true;
             self.fresh = text.ends_with('\n');
         }
         self.out.write_all(text.as_bytes())

@@ -22,7 +22,6 @@ use crate::{
     screen::{Kept, Screen},
     sink::Sink,
     socket::Connection,
-    talk::complain,
 };
 
 /// How long a process that is just starting or ending is waited for.
@@ -42,11 +41,12 @@ pub(crate) async fn command(project: &Project, command: &Command, options: &Opti
     let Some((op, args)) = dispatch::request(command, options) else {
         return Err(Failure::usage("this command needs the store for itself"));
     };
-    match way(project).await? {
+    match interrupts.or(way(project)).await? {
         Way::Remote(connection) => remote(project, connection, op, &args, options, interrupts).await,
         Way::Here(held) => {
-            let models = models::choose(options, project, Duration::ZERO).await?;
+            let models = interrupts.or(models::choose(options, project, Duration::ZERO)).await?;
             let app = App::new(held, models, options.approve)?;
+            app.clear_up().await?;
             let result = here(&app, op, &args, options, interrupts).await;
             app.close().await;
             result
@@ -99,7 +99,7 @@ async fn remote(
         |error: io::Error| Failure::failed("socket", format!("the acode that holds the conversations did not answer to the end: {error}"));
     if dispatch::lists(op) {
         let mut kept = Kept::default();
-        let exit = connection.ask(op, args, &mut kept).await.map_err(ended)?;
+        let exit = interrupts.or(async { connection.ask(op, args, &mut kept).await.map_err(ended) }).await?;
         return list(op, kept.0, exit, &mut screen).await;
     }
     let mut watching = Watching { screen: &mut screen, run: Arc::default() };
@@ -173,9 +173,8 @@ impl Watching<'_> {
 impl Sink for Watching<'_> {
     async fn put(&mut self, value: &Value) -> io::Result<()> {
         if let Some(failure) = complaint(value) {
-            let code = if failure.code == "usage" { String::new() } else { format!(" ({})", failure.code) };
-            complain(&format!("{}{code}", failure.message));
-            return Ok(());
+            failure.complain();
+            return if self.screen.is_text() { Ok(()) } else { self.screen.put(value).await };
         }
         if let Some(run) = value.get("run").and_then(Value::as_str) {
             *self.run.lock().unwrap_or_else(PoisonError::into_inner) = Some(run.to_owned());

@@ -28,6 +28,21 @@ impl fmt::Display for Safe<'_> {
     }
 }
 
+/// A line of JSON that means the same, with every character escaped that a terminal could obey: JSON itself escapes only some of them.
+pub(crate) struct Json<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Json<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut plain = 0;
+        for (at, c) in self.0.char_indices().filter(|(_, c)| !harmless(*c)) {
+            f.write_str(self.0.get(plain..at).unwrap_or_default())?;
+            plain = at + c.len_utf8();
+            c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(f, "\\u{unit:04x}"))?;
+        }
+        f.write_str(self.0.get(plain..).unwrap_or_default())
+    }
+}
+
 /// As [`Safe`], on one line and cut at a number of characters.
 pub(crate) struct Line<'a>(pub(crate) &'a str, pub(crate) usize);
 
@@ -114,6 +129,15 @@ mod tests {
                 assert!(shown.chars().all(|c| matches!(c, '\n' | '\t') || !c.is_control()), "{c:?} gave {shown:?}");
             }
         }
+    }
+
+    #[test]
+    fn json_keeps_its_meaning_and_holds_nothing_that_a_terminal_obeys() {
+        let text: String = (0..0x3000).chain(0xe000..0x1_0000).chain(0xe_0000..0xe_0100).filter_map(char::from_u32).collect();
+        let line = serde_json::json!({ "é": text }).to_string();
+        let shown = Json(&line).to_string();
+        assert!(shown.chars().all(harmless) && !shown.contains('\n'));
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap()["é"], text);
     }
 
     #[test]

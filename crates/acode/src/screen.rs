@@ -9,9 +9,44 @@ use crate::{
     files::Files,
     paint::Painter,
     sink::{JsonLines, Sink},
+    talk::complain,
 };
 
 type Out = Box<dyn Write + Send>;
+
+/// A stream that may end when nobody reads it any more, but does not lose what was shown for any other reason without a word.
+struct Told<W> {
+    to: W,
+    told: bool,
+}
+
+impl<W> Told<W> {
+    fn new(to: W) -> Self {
+        Self { to, told: false }
+    }
+
+    fn tell<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        if let Err(error) = &result
+            && !matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::Interrupted)
+            && !std::mem::replace(&mut self.told, true)
+        {
+            complain(&format!("cannot write to standard output: {error}; what goes on is stored, `acode --continue` shows it"));
+        }
+        result
+    }
+}
+
+impl<W: Write> Write for Told<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let result = self.to.write(bytes);
+        self.tell(result)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let result = self.to.flush();
+        self.tell(result)
+    }
+}
 
 /// Where a command shows what happens: text for people, or JSON lines with everything for people on standard error.
 pub(crate) struct Screen {
@@ -26,11 +61,11 @@ impl Screen {
         match json {
             // Not through a filter of colours: JSON has none.
             Some(json) => {
-                let out: Out = Box::new(io::stdout());
+                let out: Out = Box::new(Told::new(io::stdout()));
                 let err: Out = Box::new(anstream::stderr());
                 Self { json: Some((json, JsonLines(out))), painter: Painter::new(err, files, false) }
             }
-            None => Self { json: None, painter: Painter::new(Box::new(anstream::stdout()), files, terminal) },
+            None => Self { json: None, painter: Painter::new(Box::new(Told::new(anstream::stdout())), files, terminal) },
         }
     }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use crate::paint::Painter;
+use crate::{paint::Painter, safe::Json};
 
 /// Takes what a command says, one JSON value at a time.
 pub(crate) trait Sink: Send {
@@ -20,7 +20,7 @@ pub(crate) struct JsonLines<W>(pub(crate) W);
 
 impl<W: Write + Send> Sink for JsonLines<W> {
     async fn put(&mut self, value: &Value) -> io::Result<()> {
-        writeln!(self.0, "{value}")?;
+        writeln!(self.0, "{}", Json(&value.to_string()))?;
         self.0.flush()
     }
 }

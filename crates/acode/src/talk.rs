@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agent_controller::core::ThreadId;
+use agent_controller::core::{ThreadId, event::PendingKind};
 
 use crate::{
     app::{self, App, Held},
@@ -19,7 +19,7 @@ use crate::{
     paint::Shown,
     project::Project,
     screen::Screen,
-    socket::Served,
+    socket::{self, Served},
 };
 
 /// How long a store that is just being let go of is waited for.
@@ -40,8 +40,17 @@ impl Opened {
     /// Opens a project. Where nobody chose a model, `offer` may.
     ///
     /// # Errors
-    /// When another process holds the store; when the conversation or the model does not exist.
-    pub(crate) async fn open(project: &Project, options: &Options, offer: impl AsyncFnOnce() -> Option<Local>) -> Result<Self, Failure> {
+    /// When another process holds the store; when the conversation or the model does not exist; when the person does not want to wait.
+    pub(crate) async fn open(
+        project: &Project,
+        options: &Options,
+        interrupts: &mut Interrupts,
+        offer: impl AsyncFnOnce() -> Option<Local>,
+    ) -> Result<Self, Failure> {
+        interrupts.or(Self::opening(project, options, offer)).await
+    }
+
+    async fn opening(project: &Project, options: &Options, offer: impl AsyncFnOnce() -> Option<Local>) -> Result<Self, Failure> {
         let held = hold(project).await?;
         let thread = held.thread(options.resume, options.thread.as_deref()).await?;
         let pace = if std::io::stdout().is_terminal() && options.json.is_none() { PACE } else { Duration::ZERO };
@@ -58,6 +67,7 @@ impl Opened {
         }
         let chosen = !models.fallback;
         let app = App::new(held, models, options.approve)?;
+        app.clear_up().await?;
         if let (Some(thread), true) = (&thread, chosen) {
             app.use_model(&app.session(thread).await?).await?;
         }
@@ -107,12 +117,19 @@ pub(crate) fn complain(message: &str) {
     let _ = writeln!(anstream::stderr(), "acode: {}", crate::safe::Line(message, 2000));
 }
 
+/// What went wrong, as a line for a script that reads standard output.
+pub(crate) fn report(failure: &Failure) {
+    // Who went away reads nothing more.
+    let line = socket::error(&failure.code, &failure.message).to_string();
+    let _ = writeln!(std::io::stdout(), "{}", crate::safe::Json(&line));
+}
+
 /// Runs one task, or goes on with what is open, without asking anybody.
 ///
 /// # Errors
 /// When it could not begin.
 pub(crate) async fn exec(project: &Project, options: &Options, task: Option<&str>, interrupts: &mut Interrupts) -> Result<Exit, Failure> {
-    let opened = Opened::open(project, options, async || None).await?;
+    let opened = Opened::open(project, options, interrupts, async || None).await?;
     let result = exec_opened(&opened, options, task, interrupts).await;
     opened.close(interrupts).await;
     result
@@ -137,6 +154,12 @@ async fn exec_opened(opened: &Opened, options: &Options, task: Option<&str>, int
     Ok(match rest {
         Rest::Done(exit) | Rest::Left(exit) => exit,
         Rest::Waiting(open) => {
+            for wait in open.iter().filter(|wait| wait.pending.kind == PendingKind::InDoubt && !screen.is_text()) {
+                complain(&format!(
+                    "`{}` was running when a process ended, and no flag decides that; acode approve runs it again, acode decline records it as failed",
+                    wait.id
+                ));
+            }
             if let (true, Some(first)) = (screen.is_text(), open.first()) {
                 for wait in app.waits(Some(&first.pending.thread)).await? {
                     let row = wait.row();

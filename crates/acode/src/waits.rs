@@ -116,7 +116,7 @@ impl App {
         if let Ok(exact) = id.parse::<PendingId>() {
             let open = waits.into_iter().find(|wait| wait.pending.id == exact);
             return match (open, self.answer_of(&exact).await?) {
-                (Some(wait), _) => Ok(Found::Open(Box::new(wait))),
+                (Some(wait), _) => Ok(Found::Open(Box::new(Wait { id: id.to_owned(), ..wait }))),
                 (None, Some(settled)) => Ok(Found::Settled(settled)),
                 (None, None) => Err(not_pending(id)),
             };
@@ -139,7 +139,8 @@ impl App {
         {
             return Ok(Found::Settled(earlier));
         }
-        Ok(Found::Open(Box::new(wait)))
+        // It is spoken of by the name that the person used.
+        Ok(Found::Open(Box::new(Wait { id: id.to_owned(), ..wait })))
     }
 
     /// A call that waits no more.
@@ -155,6 +156,11 @@ impl App {
             if let Some(answered) = self.answered(run, &call, wants).await? {
                 return Ok(Found::Settled(answered));
             }
+            let snapshot = self.snapshot(run).await?;
+            if snapshot.is_some_and(|snapshot| snapshot.answers.keys().any(|id| id.call == call)) {
+                let message = format!("`{id}` was decided already, in another way");
+                return Err(Failure::failed("answer.already_resolved", message));
+            }
         }
         Err(not_pending(id))
     }
@@ -163,7 +169,10 @@ impl App {
     async fn answered(&self, run: &RunId, call: &ToolCallId, wants: Wants) -> Result<Option<Settled>, Failure> {
         let Some(snapshot) = self.snapshot(run).await? else { return Ok(None) };
         let fits = |resolution: &Resolution| match (resolution, wants) {
-            (Resolution::Answered(Answer::Approve { .. } | Answer::Decline { .. }), Wants::Decision) => true,
+            (
+                Resolution::Answered(Answer::Approve { .. } | Answer::Decline { .. } | Answer::RunAgain | Answer::RecordFailed),
+                Wants::Decision,
+            ) => true,
             (Resolution::Answered(Answer::Reply { .. }), Wants::Value) => true,
             (Resolution::Answered(_), _) => false,
             _ => true,
@@ -187,7 +196,8 @@ impl App {
         Ok(Some(Settled { id: id.clone(), resolution, tool, args }))
     }
 
-    async fn snapshot(&self, run: &RunId) -> Result<Option<RunSnapshot>, Failure> {
+    /// A run as it is stored.
+    pub(crate) async fn snapshot(&self, run: &RunId) -> Result<Option<RunSnapshot>, Failure> {
         let stored = self.storage().runs().load(run).await.map_err(|error| Failure::failed(error.code(), error.to_string()))?;
         Ok(stored.and_then(|stored| serde_json::from_str(stored.value.body.get()).ok()))
     }
@@ -232,7 +242,8 @@ impl Settled {
     pub(crate) fn again(&self, answer: Answer) -> Answer {
         let Resolution::Answered(stored) = &self.resolution else { return answer };
         let same = match (stored, &answer) {
-            (Answer::Approve { .. }, Answer::Approve { .. }) | (Answer::Decline { .. }, Answer::Decline { .. }) => true,
+            (Answer::Approve { .. } | Answer::RunAgain, Answer::Approve { .. })
+            | (Answer::Decline { .. } | Answer::RecordFailed, Answer::Decline { .. }) => true,
             (Answer::Reply { value: stored }, Answer::Reply { value }) if self.tool == "submit_plan" => {
                 stored.get("action") == value.get("action") && stored.get("feedback") == value.get("feedback")
             }

@@ -9,6 +9,9 @@ use crate::{
     waits::Wait,
 };
 
+/// What is said about a line that is not taken.
+const LONG: &str = "A line has at most 1 MiB, and this one is longer: nothing of it was taken. Put it into a file and name that.";
+
 /// What came of a prompt.
 pub(super) enum Asked {
     /// A line.
@@ -30,6 +33,10 @@ impl Chat<'_> {
         let asked = tokio::select! {
             line = self.lines.next() => match line {
                 Line::Text(line) => Asked::Line(line),
+                Line::Long => {
+                    self.warn(LONG);
+                    Asked::Line(String::new())
+                }
                 Line::End => Asked::End,
             },
             interrupt = self.interrupts.next() => Asked::Interrupted(interrupt),
@@ -43,20 +50,41 @@ impl Chat<'_> {
 
     /// A line about a wait; what comes instead of one when the person leaves or somebody else answers. Leaving parks the run.
     pub(super) async fn ask(&mut self, follow: &mut Follow<'_>, wait: &Wait, prompt: &str) -> Result<Result<String, Next>, Failure> {
+        self.ask_for(follow, wait, prompt, false).await
+    }
+
+    /// As [`Chat::ask`], about something that may be left out, after the decision was made: the end of input does not take that back.
+    pub(super) async fn ask_more(&mut self, follow: &mut Follow<'_>, wait: &Wait, prompt: &str) -> Result<Result<String, Next>, Failure> {
+        self.ask_for(follow, wait, prompt, true).await
+    }
+
+    async fn ask_for(
+        &mut self,
+        follow: &mut Follow<'_>,
+        wait: &Wait,
+        prompt: &str,
+        optional: bool,
+    ) -> Result<Result<String, Next>, Failure> {
         if self.screen.painter().prompt(prompt, self.echoed).is_err() {
             return Ok(Err(Next::Leave(Exit::Failed)));
         }
         loop {
             tokio::select! {
-                line = self.lines.next() => return Ok(match line {
-                    Line::Text(line) => Ok(line),
+                line = self.lines.next() => match line {
+                    Line::Text(line) => return Ok(Ok(line)),
+                    Line::Long => {
+                        self.warn(LONG);
+                        if self.screen.painter().prompt(prompt, self.echoed).is_err() {
+                            return Ok(Err(Next::Leave(Exit::Failed)));
+                        }
+                    }
                     Line::End => {
                         if self.echoed {
                             let _ = self.screen.painter().plain("");
                         }
-                        Err(Next::Leave(Exit::Waiting))
+                        return Ok(if optional { Ok(String::new()) } else { Err(Next::Leave(Exit::Waiting)) });
                     }
-                }),
+                },
                 interrupt = self.interrupts.next() => {
                     let _ = self.screen.painter().plain("");
                     return Ok(Err(Next::Leave(match interrupt {

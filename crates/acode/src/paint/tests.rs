@@ -72,6 +72,47 @@ async fn a_turn_reads_as_it_happens() {
 }
 
 #[tokio::test]
+async fn of_several_calls_at_once_each_is_shown_again_when_it_asks() {
+    let mut out = vec![];
+    let mut painter = Painter::new(&mut out, files(), false);
+    let row = |id: &str, command: &str| json!({"id": id, "kind": "approval", "tool": "execute_command", "args": {"command": command, "cwd": "sub"}});
+    for (id, command) in [("c1", "ls"), ("c2", "rm x")] {
+        painter.event(&start(id, "execute_command", json!({"command": command, "cwd": "sub"}))).await.unwrap();
+    }
+    painter.waiting(Shown(&row("run/c1", "ls"))).await.unwrap();
+    painter.event(&end("c1", json!(""))).await.unwrap();
+    painter.waiting(Shown(&row("run/c2", "rm x"))).await.unwrap();
+    painter.event(&end("c2", json!(""))).await.unwrap();
+    // One alone was shown a moment ago.
+    painter.event(&start("c3", "execute_command", json!({"command": "id"}))).await.unwrap();
+    painter.waiting(Shown(&row("run/c3", "id"))).await.unwrap();
+    let shown = Stream::default().next(&String::from_utf8(out).unwrap());
+    insta::assert_snapshot!(shown, @r"
+    ● Run in sub
+      $ ls
+    ● Run in sub
+      $ rm x
+    execute_command asks for permission:
+    ● Run in sub
+      $ ls
+    execute_command asks for permission:
+    ● Run in sub
+      $ rm x
+    ● Run
+      $ id
+    execute_command asks for permission: Run in sub
+    ");
+}
+
+#[tokio::test]
+async fn a_model_that_says_nothing_is_not_passed_over_in_silence() {
+    let end = json!({"type": "agent_end", "reason": "complete"});
+    let begin = json!({"type": "agent_start"});
+    assert_eq!(painted(&[begin.clone(), end.clone()]).await, "(the model said nothing)\n");
+    assert_eq!(painted(&[begin, delta("Yes."), end]).await, "Yes.\n");
+}
+
+#[tokio::test]
 async fn failures_are_named_once() {
     let error = json!({"name": "model.auth", "message": "the key was refused"});
     let shown = painted(&[

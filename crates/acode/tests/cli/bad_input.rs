@@ -31,6 +31,57 @@ fn wrong_usage_ends_with_64_and_says_what_is_right() {
 }
 
 #[test]
+fn with_json_a_failure_is_a_line_too() {
+    let home = Home::new();
+    for (args, exit, code) in [
+        (&["--json", "frobnicate"][..], 64, "usage"),
+        (&["exec", "--json"], 64, "usage"),
+        (&["exec", "x", "--json=all", "--model", "nobody/m"], 64, "model.unknown_provider"),
+        (&["exec", "x", "--json", "--model", "openai/gpt-4o"], 1, "model.missing_key"),
+        (&["exec", "x", "--json", "--base-url", "http://127.0.0.1:9/v1"], 1, "model.connect"),
+        (&["answer", "nothing", "1", "--json"], 64, "answer.not_pending"),
+        (&["grants", "revoke", "x", "--json"], 64, "usage"),
+    ] {
+        let ended = home.run(args, "").exits(exit);
+        let lines = ended.lines();
+        assert_eq!(lines.len(), 1, "{args:?}: {}", ended.out);
+        assert_eq!((&lines[0]["type"], &lines[0]["error"]["name"]), (&json!("error"), &json!(code)), "{args:?}");
+        assert!(lines[0]["error"]["message"].as_str().unwrap().len() > 10 && !ended.err.is_empty());
+    }
+    // A task that only looks like the flag.
+    assert!(home.run(&["exec", "--nonsense", "--", "--json"], "").exits(64).out.is_empty());
+}
+
+#[test]
+fn ctrl_c_also_stops_what_is_not_yet_a_run() {
+    // It takes connections and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let home = Home::new();
+    let base = format!("http://{}/v1", silent.local_addr().unwrap());
+    for args in [&["exec", "Hello", "--base-url", &base][..], &["pending", "--base-url", &base]] {
+        let live = home.start(args);
+        silent.accept().unwrap();
+        live.signal("-INT");
+        live.end().exits(130);
+    }
+}
+
+#[test]
+fn output_that_cannot_be_written_is_told_and_one_that_nobody_reads_is_not() {
+    let home = Home::new();
+    for (args, exit) in [(&["threads"][..], 1), (&["exec", "Write notes"], 1), (&["exec", "--continue", "--json"], 1)] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let ended = home.command(args).stdout(full).output().unwrap();
+        let err = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!((ended.status.code(), err.matches("cannot write").count()), (Some(exit), 1), "{args:?}: {err}");
+    }
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ended = home.command(&["threads"]).stdout(writer).output().unwrap();
+    assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(1), &b""[..]));
+}
+
+#[test]
 fn a_missing_key_names_its_variable_before_anything_is_stored() {
     let home = Home::new();
     let ended = home.run(&["exec", "x", "--model", "openai/gpt-4o"], "").exits(1);

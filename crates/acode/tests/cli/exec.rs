@@ -34,7 +34,8 @@ fn the_job_is_done_piece_by_piece_each_by_a_process_of_its_own() {
                 arg => arg,
             })
             .collect();
-        home.run(&other, "").exits(64);
+        // Nothing is wrong with how it was asked.
+        assert!(home.run(&other, "").exits(1).err.contains("answer.already_resolved"));
     }
     assert!(home.read("write-a-greeting.sh").contains("echo"));
     assert!(home.pending().is_empty());
@@ -104,6 +105,23 @@ fn a_call_is_named_by_its_run_where_its_id_is_not_alone() {
     assert!(ids.iter().all(|id| ended.err.contains(id)), "{}", ended.err);
     home.run(&["answer", ids[1], "1"], "").exits(2);
     assert_eq!(home.pending().iter().filter(|row| row["kind"] == "question").count(), 1);
+}
+
+#[test]
+fn a_question_is_not_answered_by_yes() {
+    let home = Home::new();
+    home.run(&["exec", "Write notes"], "").exits(2);
+    let id = home.waiting().0;
+    for args in [&["approve", &id][..], &["plan", &id, "approve"]] {
+        let ended = home.run(args, "").exits(64);
+        assert!(ended.err.contains(&format!("acode answer {id}")) && ended.out.is_empty(), "{}{}", ended.err, ended.out);
+    }
+    assert_eq!(home.waiting(), (id.clone(), "question".into()));
+    home.run(&["answer", &id, "1"], "").exits(2);
+    // Decided, and not by a yes or no.
+    for op in ["approve", "decline"] {
+        assert!(home.run(&[op, &id], "").exits(1).err.contains("answer.already_resolved"));
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 use std::os::unix::fs::PermissionsExt;
 
+use serde_json::json;
+
 use crate::harness::Home;
 
 #[test]
@@ -57,4 +59,44 @@ fn a_socket_that_a_dead_process_left_behind_is_in_nobodys_way() {
     assert!(home.data().join("socket").exists());
     assert_eq!(home.waiting().1, "question");
     home.run(&["--continue"], "").exits(2);
+}
+
+#[test]
+fn ctrl_c_leaves_a_command_whose_holder_does_not_answer() {
+    let home = Home::new();
+    let mut holder = home.start(&[]);
+    holder.wait("plan>");
+    holder.signal("-STOP");
+    let asking = home.start(&["pending"]);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    asking.signal("-INT");
+    asking.end().exits(130);
+    holder.signal("-CONT");
+    holder.close_input();
+    holder.end().exits(0);
+}
+
+#[test]
+fn over_the_socket_what_is_not_understood_decides_nothing() {
+    use std::io::{Read, Write};
+    let home = Home::new();
+    let mut live = home.start(&[]);
+    live.send("Write notes\n");
+    live.wait("Your answer:");
+    let id = home.waiting().0;
+    for args in [
+        json!({"id": id}),
+        json!({"id": id, "values": "1"}),
+        json!({"id": id, "values": [1]}),
+        json!({"id": id, "values": ["1"], "mode": "everything"}),
+    ] {
+        let mut socket = std::os::unix::net::UnixStream::connect(home.data().join("socket")).unwrap();
+        writeln!(socket, "{}", json!({"op": "answer", "args": args})).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        assert!(answer.ends_with("{\"exit\":64}\n") && answer.contains("must be"), "{args}: {answer}");
+    }
+    assert_eq!(home.waiting(), (id, "question".into()));
+    live.close_input();
+    live.end().exits(2);
 }

@@ -91,13 +91,32 @@ fn a_command_that_was_running_is_in_doubt_and_no_flag_runs_it_again() {
     let home = Home::new();
     let (_server, args) = counting();
     killed_in_a_command(&home, &args, "all");
+    assert!(home.run(&["threads"], "").exits(0).out.contains("(1 waiting)"));
+    assert_eq!(home.waiting().1, "in_doubt");
     let ended = home.run(&["exec", "--continue", "--approve", "all"], "").exits(2);
     assert!(ended.out.contains("This call was running when the process ended"), "{}", ended.out);
+    // A script is told as well, although no event says it.
+    let ended = home.run(&["exec", "--continue", "--approve", "all", "--json"], "").exits(2);
+    assert!(ended.out.is_empty() && ended.err.contains("acode decline"), "{}{}", ended.out, ended.err);
     let (id, kind) = home.waiting();
     assert_eq!((kind.as_str(), home.read("log").as_str()), ("in_doubt", "once\n"));
     let ended = home.run(&["decline", &id], "").exits(0);
     assert!(ended.out.contains("Over."), "{}", ended.out);
+    home.run(&["decline", &id], "").exits(0);
+    home.run(&["approve", &id], "").exits(1);
     assert_eq!(home.read("log"), "once\n");
+}
+
+#[test]
+fn a_list_moves_no_run_that_a_dead_process_left() {
+    let server = ScriptedServer::start([Turn::text("half").then_hang(), Turn::text("All of it.")]);
+    let home = Home::new();
+    let mut live = home.start(&["exec", "Hello", "--base-url", &server.base_url(), "--model", "m"]);
+    live.wait("half");
+    live.kill();
+    assert!(home.pending().is_empty());
+    home.run(&["threads"], "").exits(0);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[test]
@@ -136,13 +155,15 @@ fn a_repeated_approval_never_runs_a_call_in_doubt_again() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     live.kill();
-    // The run is taken over by the next process that goes on with it.
-    home.run(&["exec", "--continue"], "").exits(2);
+    // The doubt is known at once, not only when somebody goes on with the conversation.
     let (id, kind) = home.waiting();
     assert_eq!(kind, "in_doubt");
     home.run(&["approve", "call_2"], "").exits(2);
     assert_eq!(home.read("log"), "once\n");
     home.run(&["decline", &id], "").exits(0);
+    // The same again is fine here too, another decision comes too late.
+    home.run(&["decline", &id], "").exits(0);
+    home.run(&["approve", &id], "").exits(1);
     assert_eq!(home.read("log"), "once\n");
 }
 

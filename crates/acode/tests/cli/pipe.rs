@@ -134,3 +134,14 @@ fn a_mode_is_chosen_before_the_first_task_and_the_conversation_is_named_after_it
     assert!(home.project().join("hello.txt").exists() && !home.project().join(".acode").exists());
     assert!(home.run(&["threads"], "").exits(0).out.contains("write hello.txt"));
 }
+
+#[test]
+fn a_no_counts_although_no_reason_follows_it() {
+    let home = Home::new();
+    // The question, the plan's file, and nothing more.
+    let ended = home.run(&[], "Write notes\n1\nn\n").exits(0);
+    assert!(ended.out.contains("Why not?") && ended.out.contains("not done"), "{}", ended.out);
+    assert!(home.pending().is_empty() && !home.project().join(".acode").exists());
+    let ended = home.run(&[], "Write more\n1\ny\nno\n").exits(0);
+    assert!(ended.out.contains("The plan was not approved"), "{}", ended.out);
+}
