@@ -1,0 +1,75 @@
+//! Where the child and the checker work: a store in a folder, and a controller on it.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use ac_controller::{AgentConfig, AgentController, Mode, RuntimeSettings};
+use ac_core::{ModelId, ModelProvider};
+use ac_llm::{OpenAiCompatible, ReqwestTransport};
+use ac_storage::{Durability, SledOptions, SledStorage, Storage};
+
+use crate::{Failure, tools};
+
+/// The files of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.0.join("store")
+    }
+
+    /// What came over the pipe.
+    pub(crate) fn acknowledged(&self) -> PathBuf {
+        self.0.join("acknowledged.jsonl")
+    }
+
+    /// What the tools did.
+    pub(crate) fn deeds(&self) -> PathBuf {
+        self.0.join("deeds.jsonl")
+    }
+
+    /// What the model server was asked.
+    pub(crate) fn requests(&self) -> PathBuf {
+        self.0.join("requests.jsonl")
+    }
+
+    /// What children say on their standard error.
+    pub(crate) fn errors(&self) -> PathBuf {
+        self.0.join("errors.txt")
+    }
+}
+
+pub(crate) async fn open(folder: &Folder, power: bool) -> Result<SledStorage, Failure> {
+    let durability = if power { Durability::Power } else { Durability::Process };
+    Ok(SledOptions::new(folder.store()).durability(durability).cache_bytes(8 << 20).open().await?)
+}
+
+/// How long a dead process keeps its runs, for the next one. Far below what an application wants, so that recovery comes soon.
+const LEASE: Duration = Duration::from_millis(120);
+
+pub(crate) fn controller(storage: Arc<dyn Storage>, folder: &Folder, url: &str, careless: bool) -> Result<AgentController, Failure> {
+    let model: Arc<dyn ModelProvider> = Arc::new(OpenAiCompatible::new(url, Arc::new(ReqwestTransport::new()?)));
+    let mut settings = RuntimeSettings::default();
+    settings.lease = LEASE;
+    settings.grace = LEASE / 6;
+    settings.poll = LEASE / 4;
+    let controller = AgentController::builder()
+        .id("crash")
+        .storage(storage)
+        .models(move |_: &ModelId| Ok(model.clone()))
+        .runtime(settings)
+        .agent(AgentConfig::new("agent").instructions("Work.").tools(tools::all(folder.deeds(), careless)))
+        .mode(Mode::new("build").model("scripted/builder"))
+        .mode(Mode::new("plan").model("scripted/planner").available_tools(["ask_user", "submit_plan", "look"]).transitions_to("build"))
+        .default_mode("build")
+        .build()?;
+    Ok(controller)
+}

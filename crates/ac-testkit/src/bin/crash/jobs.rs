@@ -1,0 +1,127 @@
+//! The jobs: what a person does, and what the model answers.
+
+use std::time::Duration;
+
+use ac_testkit::{
+    Turn,
+    server::turn::{Match, Repeat},
+};
+use serde_json::{Value, json};
+
+/// A job of one session.
+pub(crate) struct Job {
+    pub(crate) name: &'static str,
+    pub(crate) steps: &'static [Step],
+    /// What the model calls, stage by stage; after the last one it only talks.
+    stages: &'static [Stage],
+}
+
+/// What the model calls at once: tool and milliseconds of work.
+type Stage = &'static [(&'static str, u64)];
+
+/// What a person does next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// Switches the mode.
+    Mode(&'static str),
+    /// Sends a message.
+    Say,
+    /// Injects a message.
+    Inject,
+    /// Queues a message for a run of its own.
+    FollowUp,
+    /// Stops, and goes on with a message.
+    Steer,
+    /// Stops.
+    Abort,
+    /// Waits so many milliseconds.
+    Pause(u64),
+    /// Answers whatever comes until nothing moves and nothing waits.
+    Rest,
+}
+
+use Step::{Abort, FollowUp, Inject, Mode, Pause, Rest, Say, Steer};
+
+/// All of them. The last message of each shows whether its history is a legal request.
+pub(crate) const JOBS: [Job; 7] = [
+    Job { name: "parallel", steps: &[Say, Rest, Say, Rest], stages: &[&[("look", 4), ("post", 6), ("post", 2), ("keep", 0)]] },
+    Job {
+        name: "approvals",
+        steps: &[Say, Rest, Say, Rest],
+        stages: &[&[("write", 3), ("write", 0), ("look", 0), ("save", 2)], &[("write", 2)]],
+    },
+    Job {
+        name: "questions",
+        steps: &[Say, Rest, Say, Rest],
+        stages: &[&[("ask_user", 0), ("confirm", 3), ("post", 2)], &[("confirm", 0)]],
+    },
+    Job { name: "plans", steps: &[Mode("plan"), Say, Rest, Say, Rest], stages: &[&[("submit_plan", 0), ("look", 2)], &[("write", 2)]] },
+    Job {
+        name: "words",
+        steps: &[Say, Pause(6), Inject, FollowUp, FollowUp, Pause(4), Say, Rest, Say, Rest],
+        stages: &[&[("post", 25)], &[("look", 5), ("post", 3)]],
+    },
+    Job {
+        name: "aborts",
+        steps: &[Say, Pause(20), Abort, Say, Pause(15), FollowUp, Steer, Rest, Say, Rest],
+        stages: &[&[("post", 40), ("write", 0)], &[("post", 20), ("ask_user", 0)], &[("post", 1)]],
+    },
+    Job { name: "children", steps: &[Say, Rest, Say, Rest], stages: &[&[("delegate", 0), ("post", 2)], &[("look", 0)]] },
+];
+
+/// The job of a name.
+pub(crate) fn job(name: &str) -> Option<&'static Job> {
+    JOBS.iter().find(|job| job.name == name)
+}
+
+/// A message: unlike any other of any life.
+pub(crate) fn text(job: &str, step: usize, life: u32) -> String {
+    format!("[{job} {step} {life}]")
+}
+
+/// What a child run is told.
+pub(crate) const TASK: &str = "(a task)";
+
+impl Job {
+    /// What the model answers in this job's threads. The call ids in a request show how far the history is, so the model needs no memory
+    /// and a request that is made again is answered as before.
+    pub(crate) fn turns(&self) -> Vec<Turn> {
+        let mut turns: Vec<Turn> = vec![];
+        for (at, stage) in self.stages.iter().enumerate() {
+            let mark = |stage: usize| format!("{}-{stage}-", self.name);
+            let contains = if at == 0 { format!("[{} ", self.name) } else { mark(at - 1) };
+            let calls = stage.iter().enumerate().map(|(n, (tool, wait))| (format!("{}{n}", mark(at)), *tool, *wait));
+            turns.push(calling(calls, Match { contains: Some(contains), not_contains: Some(mark(at)), ..Match::default() }));
+        }
+        turns.push(talking(Match { contains: Some(format!("[{} ", self.name)), ..Match::default() }));
+        if self.stages.iter().any(|stage| stage.iter().any(|(tool, _)| *tool == "delegate")) {
+            let calls = [("post", 3), ("write", 1)].into_iter().enumerate().map(|(n, (tool, wait))| (format!("kid-0-{n}"), tool, wait));
+            turns.push(calling(
+                calls,
+                Match { contains: Some(TASK.to_owned()), not_contains: Some("kid-0-".to_owned()), ..Match::default() },
+            ));
+            turns.push(talking(Match { contains: Some(TASK.to_owned()), ..Match::default() }));
+        }
+        turns
+    }
+}
+
+fn calling(calls: impl Iterator<Item = (String, &'static str, u64)>, when: Match) -> Turn {
+    let mut turn = Turn { repeat: Repeat::Forever(true), ..Turn::default() }.when(when);
+    for (id, tool, wait) in calls {
+        turn = turn.then_tool(id, tool, args(tool, wait));
+    }
+    turn
+}
+
+fn talking(when: Match) -> Turn {
+    Turn { repeat: Repeat::Forever(true), ..Turn::chunks(["That ", "is ", "done."]) }.when(when).slowly(Duration::from_millis(1))
+}
+
+fn args(tool: &str, wait: u64) -> Value {
+    match tool {
+        "ask_user" => json!({ "question": "Which colour?" }),
+        "submit_plan" => json!({ "path": "plan.md" }),
+        _ => json!({ "wait": wait }),
+    }
+}
