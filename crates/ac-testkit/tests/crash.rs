@@ -1,4 +1,5 @@
 //! The crash program, briefly: it passes, and it finds each fault that is planted.
+#![allow(clippy::unwrap_used)]
 
 use std::process::Command;
 

@@ -67,7 +67,7 @@ fn boundaries(sweep: &Sweep, job: &'static str, at_once: usize, tally: &Tally) -
         let mut kills = vec![Kill::Write { n, after }];
         let dice = dice(sweep.seed, &format!("{job} {n} {after}"));
         if dice.is_multiple_of(2) {
-            kills.push(Kill::Write { n: 1 + dice / 2 % EARLY, after: dice % 4 == 0 });
+            kills.push(Kill::Write { n: 1 + dice / 2 % EARLY, after: dice.is_multiple_of(4) });
         }
         let trial = Trial { seed: sweep.seed, jobs: vec![job], kills, plant: sweep.plant, keep: sweep.keep };
         let outcome = life::run(&trial)?;
