@@ -65,3 +65,34 @@ fn the_example_of_a_backend_is_short() {
     let lines = source.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count();
     assert!(lines <= 60, "{lines} lines");
 }
+
+/// As two processes would: each has its own handle on the file and its lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_who_share_a_file_never_both_make_the_same_step() {
+    use ac_storage::{Expect, Kv as _, Write};
+    let path = tempfile::tempdir().unwrap().keep().join("store.json");
+    let workers = ["one", "two"].map(|name| {
+        let kv = FileKv(path.clone());
+        tokio::spawn(async move {
+            let mut made = Vec::new();
+            while made.last().is_none_or(|version| *version < 100) {
+                let version = kv.get(b"a").await.unwrap().map_or(0, |found| found.version);
+                let expect = if version == 0 { Expect::Absent } else { Expect::Version(version) };
+                let step = Write { key: b"a".to_vec(), expect, value: Some(name.into()) };
+                if kv.write(vec![step]).await.is_ok() {
+                    made.push(version + 1);
+                }
+                tokio::task::yield_now().await;
+            }
+            made
+        })
+    });
+    let mut steps = Vec::new();
+    for worker in workers {
+        steps.extend(worker.await.unwrap());
+    }
+    steps.sort_unstable();
+    let last = steps.len() as u64;
+    assert_eq!(steps, (1..=last).collect::<Vec<_>>(), "a step was made twice or not at all");
+    assert_eq!(FileKv(path).get(b"a").await.unwrap().unwrap().version, last);
+}

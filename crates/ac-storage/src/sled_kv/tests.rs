@@ -61,6 +61,24 @@ async fn a_large_value_is_one_file_as_long_as_a_row_has_it() {
 }
 
 #[tokio::test]
+async fn a_refused_batch_leaves_no_file_behind_and_takes_none_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let kv = open(&options(&folder));
+    let large = |n: u8| Some(vec![n; INLINE + 1]);
+    kv.write(vec![write("a", Expect::Absent, large(1))]).await.unwrap();
+    for n in [1, 2] {
+        let refused = kv.write(vec![write("b", Expect::Absent, large(n)), write("a", Expect::Absent, large(n))]).await.unwrap_err();
+        assert_eq!(refused.kind(), StorageErrorKind::Conflict);
+    }
+    assert_eq!(files(&folder, "blobs"), 1);
+    // One of the same group is done, the other is not; both have the same content.
+    let both = futures_join([Expect::Absent, Expect::Absent].map(|expect| kv.write(vec![write("c", expect, large(3))])).into_iter()).await;
+    assert_eq!(both.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+    assert_eq!(files(&folder, "blobs"), 2);
+    assert_eq!(Some(kv.get(b"c").await.unwrap().unwrap().value.to_vec()), large(3));
+}
+
+#[tokio::test]
 async fn a_missing_or_changed_file_is_corruption_and_never_an_absent_row() {
     let folder = tempfile::tempdir().unwrap();
     let kv = open(&options(&folder));

@@ -54,7 +54,7 @@ impl Change {
     }
 
     pub(super) fn has_file(&self) -> bool {
-        self.value.as_ref().is_some_and(|value| value.file.is_some())
+        self.file().is_some()
     }
 
     pub(super) fn store_file(&self, blobs: &Blobs) -> io::Result<()> {
@@ -62,6 +62,10 @@ impl Change {
             Some(Value { bytes, file: Some(blob) }) => blobs.store(blob, bytes),
             _ => Ok(()),
         }
+    }
+
+    fn file(&self) -> Option<BlobRef> {
+        self.value.as_ref().and_then(|value| value.file)
     }
 
     fn size(&self) -> usize {
@@ -129,13 +133,20 @@ impl Writer {
         let reserve = self.keep_free.saturating_add(bytes as u64);
         let mut overlay = Overlay::default();
         let mut outcomes = Vec::with_capacity(group.len());
+        let mut refused = Vec::new();
         for Job { changes, done } in group {
             let only_deletes = changes.iter().all(|change| change.value.is_none());
             let needed = if only_deletes { self.keep_free / 4 } else { reserve };
+            let files: Vec<_> = changes.iter().filter_map(Change::file).collect();
             let outcome = if free < needed { Err(self.full()) } else { self.add(changes, &mut overlay) };
+            if outcome.is_err() {
+                refused.extend(files);
+            }
             outcomes.push((done, outcome));
         }
-        let unused: BTreeSet<_> = overlay.counts.iter().filter(|(_, count)| **count == 0).map(|(blob, _)| *blob).collect();
+        let mut unused: BTreeSet<_> = overlay.counts.iter().filter(|(_, count)| **count == 0).map(|(blob, _)| *blob).collect();
+        // The caller of a refused job stored its files already.
+        unused.extend(refused.into_iter().filter(|blob| self.count(blob, &overlay).is_ok_and(|count| count == 0)));
         let flushed = if outcomes.iter().any(|(_, outcome)| outcome.is_ok()) { self.flush(overlay) } else { Ok(()) };
         if flushed.is_ok() {
             unused.iter().for_each(|blob| self.blobs.remove(blob));
@@ -171,9 +182,8 @@ impl Writer {
         }
         let mut counts = BTreeMap::new();
         for (change, row) in changes.iter().zip(&before) {
-            let new = change.value.as_ref().and_then(|value| value.file);
             let old = row.and_then(|(_, file)| file);
-            for (blob, difference) in new.map(|blob| (blob, 1)).into_iter().chain(old.map(|blob| (blob, -1))) {
+            for (blob, difference) in change.file().map(|blob| (blob, 1)).into_iter().chain(old.map(|blob| (blob, -1))) {
                 *counts.entry(blob).or_insert(0_i64) += difference;
             }
         }
