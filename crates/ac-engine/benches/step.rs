@@ -78,7 +78,7 @@ fn after(steps: usize) -> RunSnapshot {
 #[divan::bench(args = [0, 100, 1_000])]
 fn dispatch_of_a_model_call_after_steps(bencher: Bencher, steps: usize) {
     let run = after(steps);
-    bencher.with_inputs(|| run.clone()).bench_values(|mut run| black_box(run.step(AT, Input::Dispatch).unwrap()));
+    bencher.with_inputs(|| run.clone()).bench_refs(|run| black_box(run.step(AT, Input::Dispatch).unwrap()));
 }
 
 #[divan::bench(args = [1, 8])]
@@ -86,7 +86,7 @@ fn an_answer_with_calls(bencher: Bencher, calls: usize) {
     let mut run = started();
     run.step(AT, Input::Dispatch).unwrap();
     let input = sampled(&run, calls, &Gate::Ask);
-    bencher.with_inputs(|| (run.clone(), input.clone())).bench_values(|(mut run, input)| black_box(run.step(AT, input).unwrap()));
+    bencher.with_inputs(|| (run.clone(), input.clone())).bench_refs(|(run, input)| black_box(run.step(AT, input.clone()).unwrap()));
 }
 
 #[divan::bench(args = [0, 100, 1_000])]
@@ -97,12 +97,12 @@ fn an_approval_after_steps(bencher: Bencher, steps: usize) {
     run.step(AT, input).unwrap();
     let call = run.slots().first().unwrap().call.clone();
     let input = approve(&run, call.as_str());
-    bencher.with_inputs(|| (run.clone(), input.clone())).bench_values(|(mut run, input)| black_box(run.step(AT, input).unwrap()));
+    bencher.with_inputs(|| (run.clone(), input.clone())).bench_refs(|(run, input)| black_box(run.step(AT, input.clone()).unwrap()));
 }
 
 #[divan::bench]
 fn a_whole_step_with_four_approvals(bencher: Bencher) {
-    bencher.with_inputs(started).bench_values(|mut run| one_step(&mut run, 4));
+    bencher.with_inputs(started).bench_refs(|run| one_step(run, 4));
 }
 
 /// What storing adds: the record is written whole with each commit.
