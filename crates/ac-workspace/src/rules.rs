@@ -1,8 +1,8 @@
 //! Rules for single commands and paths: `execute_command(git status*)`, `write_file(src/**)`.
 //!
-//! A rule names a tool and, in parentheses, which of its calls it means. A command line is read by a shell parser and taken apart: it is
-//! denied if any of its commands is denied, asks if any asks, and is allowed only if every one is allowed and nothing in it is hidden from
-//! the parser's eyes (substitutions, redirections to files, assignments, compound commands). Deny beats ask beats allow, in whatever order
+//! A rule names a tool and, in parentheses, which of its calls it means. A command line is taken apart by the lexer of a shell: it is
+//! denied if any of its commands is denied, asks if any asks, and is allowed only if every one is allowed and nothing in it is hidden
+//! (substitutions, redirections to files, assignments, compound commands). Deny beats ask beats allow, in whatever order
 //! the rules stand.
 
 mod command;

@@ -1,7 +1,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use ac_core::{Part, Tool, ToolContext, ToolDefinition, ToolError, ToolOutcome, ToolOutput, tool::ToolProgress};
-use ac_workspace::{CommandOutput, CommandRequest, CommandResult, Exit, OutputSink, OutputStream};
+use ac_workspace::{CommandOutput, CommandRequest, CommandResult, Exit, FileLimit, NetworkLimit, OutputSink, OutputStream};
 use anstream::adapter::strip_str;
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -26,10 +26,19 @@ struct Args {
 #[async_trait]
 impl Tool for ExecuteCommand {
     fn definition(&self) -> ToolDefinition {
+        let mut description = "Run a shell command in the workspace and return what it prints and its exit code. It gets no input, so use \
+                               flags that do not ask. Long output is cut in the middle."
+            .to_owned();
+        let confinement = self.0.workspace.sandbox().map(|sandbox| sandbox.confinement()).unwrap_or_default();
+        if confinement.files == FileLimit::WriteInside {
+            description.push_str(" It can change files only in the workspace and in $TMPDIR.");
+        }
+        if confinement.network != NetworkLimit::Open {
+            description.push_str(" It has no network.");
+        }
         self.0.options.definition(
             WorkspaceTool::ExecuteCommand,
-            "Run a shell command in the workspace and return what it prints and its exit code. It gets no input, so use flags that do not ask. \
-             Long output is cut in the middle.",
+            &description,
             json!({
                 "type": "object",
                 "properties": {

@@ -1,19 +1,22 @@
-//! A command line, taken apart by a shell parser.
+//! A command line, taken apart by the lexer of a shell.
+//!
+//! The lexer is a library's; what stands between operators is read here, strictly: whatever is not a plain word makes the line unclear. A
+//! whole grammar would tell more and costs more: the parsers at hand take time that grows with a power of what a line leaves open.
 
-use brush_parser::{
-    Parser, ParserOptions,
-    ast::{
-        AndOr, AndOrList, Command, CommandPrefixOrSuffixItem, CompoundCommand, CompoundList, IoFileRedirectKind, IoFileRedirectTarget,
-        IoRedirect, Pipeline, SimpleCommand,
-    },
-    word::{WordPiece, WordPieceWithSource},
-};
+use brush_parser::{Token, TokenizerOptions, uncached_tokenize_str};
 
-/// Substitutions within substitutions deeper than this are not looked at, and make a line unclear like the others.
+/// Substitutions within substitutions deeper than this are not looked at.
 const DEEPEST: usize = 8;
-/// A longer line is not parsed, nor one that opens more of what can be nested: the parser's time grows fast with the depth.
-const LONGEST: usize = 8 << 10;
-const MOST_NESTED: usize = 16;
+/// A longer line is not read.
+const LONGEST: usize = 16 << 10;
+/// Nor one that holds more of what can be nested: the lexer goes down with each level.
+const MOST_OPENED: usize = 128;
+
+/// Words that a shell understands itself where a command begins. A line with one of them is not plain; the command begins after it.
+const RESERVED: [&str; 22] = [
+    "!", "{", "}", "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "select", "function",
+    "time", "coproc", "[[", "]]",
+];
 
 /// The commands of a line.
 #[derive(Debug, Default)]
@@ -29,113 +32,72 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn read(text: &str) -> Self {
         let mut line = Self { plain: is_plain_text(text), ..Self::default() };
-        line.parse(text, 0);
+        line.lex(text, 0);
         line
     }
 
-    fn parse(&mut self, text: &str, depth: usize) {
-        if depth > DEEPEST || text.len() > LONGEST || nested(text) > MOST_NESTED {
-            self.unreadable(text);
+    fn lex(&mut self, text: &str, depth: usize) {
+        let opened = text.bytes().filter(|byte| matches!(byte, b'(' | b'{' | b'`')).count();
+        if depth > DEEPEST || text.len() > LONGEST || opened > MOST_OPENED {
+            self.plain = false;
             return;
         }
-        let mut parser = Parser::new(std::io::Cursor::new(text.as_bytes()), &options());
-        match parser.parse_program() {
-            Ok(program) => program.complete_commands.iter().for_each(|list| self.list(list, depth)),
-            Err(_) => self.unreadable(text),
-        }
-    }
-
-    /// What cannot be parsed may still name what is denied: every word counts as a command.
-    fn unreadable(&mut self, text: &str) {
-        self.plain = false;
-        let words = text.split(|c: char| c.is_whitespace() || c.is_control() || "\"'`$(){}[]<>;&|\\=".contains(c));
-        self.hidden.extend(words.filter(|word| !word.is_empty()).map(|word| vec![word.to_owned()]));
-    }
-
-    fn list(&mut self, list: &CompoundList, depth: usize) {
-        for item in &list.0 {
-            self.and_or(&item.0, depth);
-        }
-    }
-
-    fn and_or(&mut self, list: &AndOrList, depth: usize) {
-        self.pipeline(&list.first, depth);
-        for next in &list.additional {
-            match next {
-                AndOr::And(pipeline) | AndOr::Or(pipeline) => self.pipeline(pipeline, depth),
-            }
-        }
-    }
-
-    fn pipeline(&mut self, pipeline: &Pipeline, depth: usize) {
-        self.plain &= pipeline.timed.is_none();
-        for command in &pipeline.seq {
-            match command {
-                Command::Simple(simple) => self.simple(simple, depth),
-                Command::Compound(compound, redirects) => {
-                    self.plain = false;
-                    self.compound(compound, depth);
-                    redirects.iter().flat_map(|list| &list.0).for_each(|redirect| self.redirect(redirect, depth));
-                }
-                Command::Function(function) => {
-                    self.plain = false;
-                    self.compound(&function.body.0, depth);
-                }
-                // A test may hold substitutions: all of its words count.
-                Command::ExtendedTest(test, _) => {
-                    let text = test.expr.to_string();
-                    self.unreadable(&text);
-                }
-            }
-        }
-    }
-
-    fn compound(&mut self, compound: &CompoundCommand, depth: usize) {
-        match compound {
-            CompoundCommand::BraceGroup(group) => self.list(&group.list, depth),
-            CompoundCommand::Subshell(subshell) => self.list(&subshell.list, depth),
-            CompoundCommand::ForClause(each) => {
-                each.values.iter().flatten().for_each(|word| drop(self.word(&word.value, depth)));
-                self.list(&each.body.list, depth);
-            }
-            CompoundCommand::CaseClause(case) => {
-                self.word(&case.value.value, depth);
-                case.cases.iter().filter_map(|case| case.cmd.as_ref()).for_each(|list| self.list(list, depth));
-            }
-            CompoundCommand::IfClause(clause) => {
-                self.list(&clause.condition, depth);
-                self.list(&clause.then, depth);
-                for other in clause.elses.iter().flatten() {
-                    other.condition.iter().for_each(|list| self.list(list, depth));
-                    self.list(&other.body, depth);
-                }
-            }
-            CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
-                self.list(&clause.0, depth);
-                self.list(&clause.1.list, depth);
-            }
-            other => self.unreadable(&other.to_string()),
-        }
-    }
-
-    fn simple(&mut self, simple: &SimpleCommand, depth: usize) {
-        let mut words = Vec::new();
-        if let Some(prefix) = &simple.prefix {
-            prefix.0.iter().for_each(|item| self.item(item, depth, &mut words));
-        }
-        let before = words.len();
-        if let Some(name) = &simple.word_or_name {
-            let name = self.word(&name.value, depth);
-            // A program whose name the shell makes up is not known.
-            self.plain &= !name.contains(['*', '?', '[', '{', '~']);
-            words.insert(0, name);
-        } else {
+        let Ok(tokens) = uncached_tokenize_str(text, &TokenizerOptions::default()) else {
             self.plain = false;
+            return;
+        };
+        let mut command = Command::default();
+        let mut tokens = tokens.iter().peekable();
+        while let Some(token) = tokens.next() {
+            match token {
+                Token::Word(word, at) => self.word(&mut command, word, at.end.index, depth),
+                Token::Operator(operator, at) => match operator.as_str() {
+                    ";" | "&" | "&&" | "||" | "|" | "|&" | "\n" => self.end(&mut command, depth),
+                    ">" | ">>" | ">&" | "&>" | "&>>" => {
+                        command.drop_number(at.start.index);
+                        let target = match tokens.peek() {
+                            Some(Token::Word(word, _)) => self.value(word, depth),
+                            _ => None,
+                        };
+                        if target.is_some() {
+                            tokens.next();
+                        }
+                        let copy = operator == ">&" && target.as_ref().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
+                        self.plain &= copy || target.as_deref() == Some("/dev/null");
+                    }
+                    // Other redirections, subshells, the ends of cases: what follows may be a command.
+                    _ => {
+                        self.plain = false;
+                        self.end(&mut command, depth);
+                    }
+                },
+            }
         }
-        debug_assert_eq!(before, 0, "a prefix holds no words");
-        if let Some(suffix) = &simple.suffix {
-            suffix.0.iter().for_each(|item| self.item(item, depth, &mut words));
+        self.end(&mut command, depth);
+    }
+
+    fn word(&mut self, command: &mut Command, raw: &str, end: usize, depth: usize) {
+        if command.words.is_empty() {
+            if RESERVED.contains(&raw) {
+                self.plain = false;
+                return;
+            }
+            if is_assignment(raw) {
+                // It may change what the command is, or what it loads.
+                self.plain = false;
+                self.value(raw, depth);
+                return;
+            }
+            // A program whose name the shell makes up is not known.
+            self.plain &= !raw.contains(['*', '?', '[', '{', '~']);
         }
+        let value = self.value(raw, depth).unwrap_or_default();
+        command.words.push(value);
+        command.last = raw.bytes().all(|byte| byte.is_ascii_digit()).then_some(end);
+    }
+
+    fn end(&mut self, command: &mut Command, depth: usize) {
+        let words = std::mem::take(command).words;
         if words.is_empty() {
             return;
         }
@@ -143,73 +105,49 @@ impl Line {
         if depth == 0 { self.commands.push(words) } else { self.hidden.push(words) }
     }
 
-    fn item(&mut self, item: &CommandPrefixOrSuffixItem, depth: usize, words: &mut Vec<String>) {
-        match item {
-            CommandPrefixOrSuffixItem::Word(word) => {
-                let word = self.word(&word.value, depth);
-                words.push(word);
-            }
-            CommandPrefixOrSuffixItem::IoRedirect(redirect) => self.redirect(redirect, depth),
-            CommandPrefixOrSuffixItem::AssignmentWord(_, word) => {
-                // It may change what the command is, or what it loads.
-                self.plain = false;
-                self.word(&word.value, depth);
-            }
-            CommandPrefixOrSuffixItem::ProcessSubstitution(_, subshell) => {
-                self.plain = false;
-                self.list(&subshell.list, depth + 1);
-            }
-        }
-    }
-
-    /// Plain are only copies of what is open already, and what goes nowhere.
-    fn redirect(&mut self, redirect: &IoRedirect, depth: usize) {
-        match redirect {
-            IoRedirect::File(_, IoFileRedirectKind::DuplicateOutput, IoFileRedirectTarget::Fd(_)) => {}
-            IoRedirect::File(_, kind, IoFileRedirectTarget::Duplicate(word)) => {
-                let word = self.word(&word.value, depth);
-                self.plain &= matches!(kind, IoFileRedirectKind::DuplicateOutput) && word.bytes().all(|byte| byte.is_ascii_digit());
-            }
-            IoRedirect::File(_, IoFileRedirectKind::Write | IoFileRedirectKind::Append, IoFileRedirectTarget::Filename(word)) => {
-                self.plain &= self.word(&word.value, depth) == "/dev/null";
-            }
-            IoRedirect::OutputAndError(word, _) => self.plain &= self.word(&word.value, depth) == "/dev/null",
-            other => self.unreadable(&other.to_string()),
-        }
-    }
-
-    /// What a word says when nothing in it is expanded; what is substituted in it is looked into.
-    fn word(&mut self, raw: &str, depth: usize) -> String {
-        match brush_parser::word::parse(raw, &options()) {
-            Ok(pieces) => self.pieces(&pieces, depth),
-            Err(_) => {
-                self.unreadable(raw);
-                raw.to_owned()
-            }
-        }
-    }
-
-    fn pieces(&mut self, pieces: &[WordPieceWithSource], depth: usize) -> String {
+    /// What a word says when nothing in it is expanded. `None`, and no plain line, when the shell would put something else in its place; what
+    /// is substituted is looked into.
+    fn value(&mut self, raw: &str, depth: usize) -> Option<String> {
         let mut text = String::new();
-        for piece in pieces {
-            match &piece.piece {
-                WordPiece::Text(part) | WordPiece::SingleQuotedText(part) => text.push_str(part),
-                WordPiece::EscapeSequence(part) => text.push_str(part.strip_prefix('\\').unwrap_or(part)),
-                WordPiece::DoubleQuotedSequence(inner) => {
-                    let inner = self.pieces(inner, depth);
-                    text.push_str(&inner);
+        let mut known = !raw.starts_with('~');
+        let mut quoted = false;
+        let mut rest = raw.chars();
+        while let Some(sign) = rest.next() {
+            match sign {
+                '\'' if !quoted => match rest.as_str().split_once('\'') {
+                    Some((inner, after)) => {
+                        text.push_str(inner);
+                        rest = after.chars();
+                    }
+                    None => known = false,
+                },
+                '"' => quoted = !quoted,
+                '\\' => match rest.next() {
+                    // Between double quotes a backslash stands for itself but before these.
+                    Some(next) if quoted && !matches!(next, '$' | '`' | '"' | '\\') => text.extend(['\\', next]),
+                    Some(next) => text.push(next),
+                    None => known = false,
+                },
+                '`' => {
+                    known = false;
+                    let (inner, after) = rest.as_str().split_once('`').unwrap_or((rest.as_str(), ""));
+                    self.lex(inner, depth + 1);
+                    rest = after.chars();
                 }
-                WordPiece::CommandSubstitution(inner) | WordPiece::BackquotedCommandSubstitution(inner) => {
-                    self.plain = false;
-                    self.parse(inner, depth + 1);
+                '$' => {
+                    known = false;
+                    if let Some(after) = rest.as_str().strip_prefix(['(', '{']) {
+                        // Everything up to the end of the word is looked at as if it were substituted: that is too much and never too little.
+                        self.lex(after, depth + 1);
+                        self.plain = false;
+                        return None;
+                    }
                 }
-                // A home folder, a variable, a sum, a quote that only some shells know.
-                _ => {
-                    self.plain = false;
-                }
+                other => text.push(other),
             }
         }
-        text
+        self.plain &= known && !quoted;
+        (known && !quoted).then_some(text)
     }
 
     /// Commands that run another command: what they run counts for rules that hold back.
@@ -226,6 +164,9 @@ impl Line {
                 self.script(word, depth);
             }
         }
+        if matches!(program, "eval" | "builtin" | "command" | "exec") {
+            self.script(&rest.join(" "), depth);
+        }
         if program == "find" {
             for (at, _) in rest.iter().enumerate().filter(|(_, word)| matches!(word.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir")) {
                 self.runs(rest.get(at + 1..).unwrap_or_default(), depth);
@@ -239,7 +180,6 @@ impl Line {
                 | "nohup"
                 | "nice"
                 | "ionice"
-                | "time"
                 | "timeout"
                 | "xargs"
                 | "command"
@@ -257,7 +197,7 @@ impl Line {
         );
         if wrapper {
             // Where its own words end is not known for each of them: the command may begin at any word that could be a program.
-            for at in 0..rest.len() {
+            for at in (0..rest.len()).take(MOST_STARTS) {
                 if rest.get(at).is_some_and(|word| !word.starts_with('-') && !word.contains('=')) {
                     self.runs(rest.get(at..).unwrap_or_default(), depth);
                 }
@@ -266,7 +206,7 @@ impl Line {
     }
 
     fn runs(&mut self, words: &[String], depth: usize) {
-        if words.is_empty() {
+        if words.is_empty() || self.hidden.len() > MOST_HIDDEN {
             return;
         }
         self.hidden.push(words.to_vec());
@@ -274,23 +214,44 @@ impl Line {
     }
 
     fn script(&mut self, script: &str, depth: usize) {
+        if self.hidden.len() > MOST_HIDDEN {
+            return;
+        }
         // Whether the line is plain is decided by what runs the script, which is no secret.
         let plain = self.plain;
-        self.parse(script, depth + 1);
+        self.lex(script, depth + 1);
         self.plain = plain;
     }
 }
 
-/// How much in a line could hold something else.
-fn nested(text: &str) -> usize {
-    let signs = text.bytes().filter(|byte| matches!(byte, b'(' | b'{' | b'`' | b'[')).count();
-    let words =
-        text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| matches!(*word, "if" | "for" | "while" | "until" | "case")).count();
-    signs + words
+/// How many words behind a wrapper are tried, and how many hidden commands are kept. More of them is no command that anybody wrote.
+const MOST_STARTS: usize = 16;
+const MOST_HIDDEN: usize = 512;
+
+/// A command that is being read.
+#[derive(Default)]
+struct Command {
+    words: Vec<String>,
+    /// Where the last word ended, if it is a number: one that stands against a redirection belongs to it.
+    last: Option<usize>,
 }
 
-fn options() -> ParserOptions {
-    ParserOptions::default()
+impl Command {
+    fn drop_number(&mut self, at: usize) {
+        if self.last == Some(at) {
+            self.words.pop();
+            self.last = None;
+        }
+    }
+}
+
+/// `NAME=…` or `NAME+=…` before a command.
+fn is_assignment(raw: &str) -> bool {
+    raw.split_once('=').is_some_and(|(name, _)| {
+        let name = name.strip_suffix('+').unwrap_or(name);
+        let name = name.split_once('[').map_or(name, |(name, _)| name);
+        !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
 }
 
 /// Shells read some characters differently from one another: a line that holds them is not plain.
