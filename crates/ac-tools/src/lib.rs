@@ -4,13 +4,23 @@
 #![deny(missing_docs)]
 
 mod ask_user;
+mod hook;
 mod set;
+#[cfg(feature = "skills")]
+pub mod skills;
 mod submit_plan;
 #[cfg(test)]
 mod testing;
+#[cfg(feature = "schema")]
+mod typed;
 #[cfg(feature = "workspace")]
 pub mod workspace;
 
+#[cfg(feature = "rules")]
+pub use ac_workspace::rules;
 pub use ask_user::AskUser;
+pub use hook::{ToolHook, hooked};
 pub use set::{DuplicateTool, ToolSet};
 pub use submit_plan::SubmitPlan;
+#[cfg(feature = "schema")]
+pub use typed::TypedTool;

@@ -12,16 +12,23 @@ mod error;
 mod fs;
 mod local_fs;
 mod local_sandbox;
+#[cfg(feature = "rules")]
+pub mod rules;
 mod sandbox;
 mod search;
+pub mod supervisor;
+pub mod text;
 mod walk;
 mod workspace;
 
 pub use error::{WorkspaceError, WorkspaceErrorKind};
 pub use fs::{DirEntry, Expect, FileContent, FileKind, FileStat, FileVersion, Filesystem};
 pub use local_fs::{LocalFilesystem, LocalFilesystemOptions};
-pub use local_sandbox::{LocalSandbox, LocalSandboxOptions};
-pub use sandbox::{CommandOutput, CommandRequest, CommandResult, Exit, NoSink, OutputSink, OutputStream, Sandbox};
+pub use local_sandbox::{LocalSandbox, LocalSandboxOptions, Supervisor};
+pub use sandbox::{
+    CommandOutput, CommandRequest, CommandResult, Confinement, Exit, FileLimit, Isolation, NetworkLimit, NoSink, OutputSink, OutputStream,
+    ProcessId, ProcessInfo, ProcessState, Sandbox,
+};
 pub use search::{SearchHit, SearchQuery, SearchResult};
 pub use walk::{WalkEntry, WalkQuery, WalkResult};
 pub use workspace::Workspace;

@@ -3,24 +3,39 @@
 mod capture;
 mod environment;
 mod family;
+mod isolation;
+mod processes;
+mod running;
 
 use std::{
+    ffi::OsString,
     path::{Path, PathBuf},
-    process::Stdio,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use ac_core::CancelToken;
 use async_trait::async_trait;
 use cap_std::{ambient_authority, fs::Dir};
-use tokio::{
-    process::{Child, Command},
-    task::JoinHandle,
+
+use self::{capture::Capture, isolation::Limits, processes::Processes, running::Running};
+use crate::{
+    CommandOutput, CommandRequest, CommandResult, Confinement, Exit, Isolation, NoSink, OutputSink, ProcessId, ProcessInfo, Sandbox,
+    WorkspaceError, WorkspaceErrorKind as Kind,
 };
 
-use self::{capture::Capture, family::Family};
-use crate::{CommandRequest, CommandResult, Exit, OutputSink, OutputStream, Sandbox, WorkspaceError, WorkspaceErrorKind as Kind};
+/// Who watches over the processes of a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Supervisor {
+    /// This program, when it calls [`supervisor::run_if_asked`], else nobody.
+    #[default]
+    Auto,
+    /// Another program that calls [`supervisor::run_if_asked`].
+    Program(PathBuf),
+    /// Nobody: a process that leaves group and session of its command and clears its environment is not found.
+    Off,
+}
 
 /// What a [`LocalSandbox`] gives its commands.
 #[derive(Clone)]
@@ -37,6 +52,16 @@ pub struct LocalSandboxOptions {
     pub pass_env: Vec<String>,
     /// Variables that commands see.
     pub env: std::collections::BTreeMap<String, String>,
+    /// Who watches over the processes.
+    pub supervisor: Supervisor,
+    /// How far commands are held.
+    pub isolation: Isolation,
+    /// Whether commands may use the network, where that can be limited.
+    pub network: bool,
+    /// Folders outside of the workspace that commands may change, where that can be limited: caches of build tools, for example.
+    pub writable: Vec<PathBuf>,
+    /// How many processes may run in the background.
+    pub background: usize,
     /// How much of the output's beginning is kept, in bytes.
     pub head: usize,
     /// How much of the output's end is kept, in bytes.
@@ -55,6 +80,11 @@ impl Default for LocalSandboxOptions {
             grace: Duration::from_millis(500),
             pass_env: Vec::new(),
             env: std::collections::BTreeMap::new(),
+            supervisor: Supervisor::Auto,
+            isolation: Isolation::Available,
+            network: false,
+            writable: Vec::new(),
+            background: 16,
             head: 12 << 10,
             tail: 24 << 10,
             stream: 1 << 20,
@@ -78,14 +108,10 @@ pub struct LocalSandbox {
     dir: Dir,
     logs: Option<tempfile::TempDir>,
     options: LocalSandboxOptions,
-    /// What ended commands left running, and the tasks that still drain their pipes.
-    left: Mutex<Vec<Left>>,
-}
-
-#[derive(Debug)]
-struct Left {
-    family: Family,
-    readers: Vec<JoinHandle<()>>,
+    /// For temporary files of commands, which may change nothing else outside of the workspace.
+    scratch: Option<tempfile::TempDir>,
+    limits: Limits,
+    processes: Processes,
 }
 
 impl LocalSandbox {
@@ -100,7 +126,7 @@ impl LocalSandbox {
     /// Commands in this folder.
     ///
     /// # Errors
-    /// When it cannot be opened, or when there is no place for logs.
+    /// When it cannot be opened, when there is no place for logs, `Isolation` when commands must be held farther than this machine can.
     pub fn open_with(folder: impl AsRef<Path>, options: LocalSandboxOptions) -> Result<Self, WorkspaceError> {
         let folder = folder.as_ref();
         let fail = |error| WorkspaceError::from_io(folder, error);
@@ -110,7 +136,12 @@ impl LocalSandbox {
             0 => None,
             _ => Some(tempfile::Builder::new().prefix("command-logs-").tempdir().map_err(fail)?),
         };
-        Ok(Self { root, dir, logs, options, left: Mutex::default() })
+        let scratch = match options.isolation {
+            Isolation::Off => None,
+            _ => Some(tempfile::Builder::new().prefix("command-files-").tempdir().map_err(fail)?),
+        };
+        let limits = Limits::find(&options, &root, scratch.as_ref().map(tempfile::TempDir::path))?;
+        Ok(Self { root, dir, logs, scratch, limits, options, processes: Processes::default() })
     }
 
     /// The folder of the commands' logs. It goes with the sandbox.
@@ -134,37 +165,16 @@ impl LocalSandbox {
         Ok(self.root.join(self.dir.canonicalize(rel).map_err(fail)?))
     }
 
-    fn spawn(&self, request: &CommandRequest) -> Result<(Child, Family), WorkspaceError> {
+    fn spawn(&self, request: &CommandRequest, sink: Arc<dyn OutputSink>) -> Result<Running, WorkspaceError> {
         let cwd = self.cwd(&request.cwd)?;
-        let mark = family::mark();
-        let mut command = Command::new("/bin/sh");
-        command
-            .arg("-c")
-            .arg(&request.command)
-            .current_dir(cwd)
-            .env_clear()
-            .envs(environment::inherited(&self.options.pass_env))
-            .envs(&self.options.env)
-            .envs(&request.env)
-            .env(family::MARK, &mark)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true);
-        let child = command
-            .spawn()
-            .map_err(|error| WorkspaceError::new(Kind::Spawn, format!("the shell could not be started: {error}")).with_source(error))?;
-        let family = Family::new(child.id().unwrap_or_default(), mark);
-        Ok((child, family))
+        let capture = Capture::new(&self.options, self.logs(), sink)?;
+        let mut env: Vec<(String, OsString)> = environment::inherited(&self.options.pass_env);
+        env.extend(self.scratch.as_ref().map(|folder| ("TMPDIR".to_owned(), folder.path().into())));
+        let given = self.options.env.iter().chain(&request.env);
+        env.extend(given.map(|(name, value)| (name.clone(), value.into())));
+        let (line, supervised) = self.limits.wrap(&request.command, &cwd);
+        running::Start { line, cwd: &cwd, env, supervised }.spawn(capture)
     }
-}
-
-/// How the wait for a command ended.
-enum Ended {
-    Exited(std::io::Result<std::process::ExitStatus>),
-    TimedOut,
-    Cancelled,
 }
 
 #[async_trait]
@@ -175,78 +185,60 @@ impl Sandbox for LocalSandbox {
         }
         let started = Instant::now();
         let timeout = request.timeout.unwrap_or(self.options.timeout).min(self.options.max_timeout);
-        let capture = Arc::new(Capture::new(&self.options, self.logs(), sink)?);
-        let (mut child, family) = self.spawn(&request)?;
-        // From here on a dropped future must not leave anything behind.
-        let mut guard = family::Guard::new(family.clone());
-        let mut readers = Vec::new();
-        if let Some(pipe) = child.stdout.take() {
-            readers.push(tokio::spawn(capture::drain(pipe, OutputStream::Stdout, Arc::clone(&capture))));
-        }
-        if let Some(pipe) = child.stderr.take() {
-            readers.push(tokio::spawn(capture::drain(pipe, OutputStream::Stderr, Arc::clone(&capture))));
-        }
-        let ended = tokio::select! {
-            status = child.wait() => Ended::Exited(status),
-            () = tokio::time::sleep(timeout) => Ended::TimedOut,
-            () = cancel.cancelled() => Ended::Cancelled,
-        };
-        let exit = match ended {
-            Ended::Exited(Ok(status)) => exit_of(status),
-            Ended::Exited(Err(error)) => {
-                family.end(self.options.grace, Some(&mut child)).await;
-                return Err(WorkspaceError::new(Kind::Spawn, "the command was lost").with_source(error));
-            }
-            Ended::TimedOut => {
-                family.end(self.options.grace, Some(&mut child)).await;
+        // Dropped with this future, it ends everything that it started.
+        let mut running = self.spawn(&request, sink)?;
+        let exit = tokio::select! {
+            exit = running.wait() => exit?,
+            () = tokio::time::sleep(timeout) => {
+                running.end(self.options.grace).await;
                 Exit::TimedOut
             }
-            Ended::Cancelled => {
-                family.end(self.options.grace, Some(&mut child)).await;
-                guard.disarm();
+            () = cancel.cancelled() => {
+                running.end(self.options.grace).await;
                 return Err(WorkspaceError::cancelled());
             }
         };
         // Whoever inherited the pipes keeps them open: what came until now is the output, the rest is drained aside.
-        capture::settle(&mut readers, &capture, Duration::from_millis(700)).await;
-        let left_running = family.members().await;
-        guard.disarm();
+        running.settle(Duration::from_millis(700)).await;
+        let took = started.elapsed();
+        let left_running = running.left().await;
         if left_running.is_empty() {
-            for reader in &readers {
-                reader.abort();
-            }
-        } else {
-            self.left.lock().unwrap_or_else(PoisonError::into_inner).push(Left { family, readers });
+            let output = running.capture().finish();
+            return Ok(CommandResult { exit, output, took, left_running, background: None });
         }
-        Ok(CommandResult { exit, output: capture.finish(), took: started.elapsed(), left_running })
+        running.capture().hush();
+        let output = running.capture().snapshot();
+        let background = self.processes.adopt(running, request.command, Some(exit), None, self.options.grace);
+        Ok(CommandResult { exit, output, took, left_running, background: Some(background) })
+    }
+
+    async fn start(&self, request: CommandRequest) -> Result<ProcessId, WorkspaceError> {
+        let most = self.options.background;
+        if self.processes.running() >= most {
+            return Err(WorkspaceError::new(Kind::Denied, format!("{most} processes run in the background already; end one first")));
+        }
+        let running = self.spawn(&request, Arc::new(NoSink))?;
+        Ok(self.processes.adopt(running, request.command, None, request.timeout, self.options.grace))
+    }
+
+    fn processes(&self) -> Vec<ProcessInfo> {
+        self.processes.list()
+    }
+
+    async fn output(&self, id: &ProcessId, wait: Duration, cancel: CancelToken) -> Result<(ProcessInfo, CommandOutput), WorkspaceError> {
+        self.processes.output(id, wait, &cancel).await
+    }
+
+    async fn kill(&self, id: &ProcessId) -> Result<ProcessInfo, WorkspaceError> {
+        self.processes.kill(id).await
+    }
+
+    fn confinement(&self) -> Confinement {
+        self.limits.confinement
     }
 
     async fn shutdown(&self) {
-        let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
-        for Left { family, readers } in left {
-            family.end(self.options.grace, None).await;
-            for reader in readers {
-                reader.abort();
-            }
-        }
-    }
-}
-
-impl Drop for LocalSandbox {
-    fn drop(&mut self) {
-        for left in self.left.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            left.family.kill();
-            left.readers.iter().for_each(JoinHandle::abort);
-        }
-    }
-}
-
-fn exit_of(status: std::process::ExitStatus) -> Exit {
-    use std::os::unix::process::ExitStatusExt;
-    match (status.code(), status.signal()) {
-        (Some(code), _) => Exit::Code(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::Code(-1),
+        self.processes.shutdown().await;
     }
 }
 

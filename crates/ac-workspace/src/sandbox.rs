@@ -9,7 +9,7 @@ use std::{
 use ac_core::CancelToken;
 use async_trait::async_trait;
 
-use crate::WorkspaceError;
+use crate::{WorkspaceError, WorkspaceErrorKind};
 
 /// Where an agent's commands run.
 #[async_trait]
@@ -17,14 +17,165 @@ pub trait Sandbox: Send + Sync + 'static {
     /// Runs a command to its end. Its standard input is closed.
     ///
     /// When `cancel` fires or the time is up, everything that the command started is ended before this returns. What a command that ended by
-    /// itself left running is reported in [`CommandResult::left_running`] and lives until [`Sandbox::shutdown`].
+    /// itself left running goes on in the background, is named in [`CommandResult::background`] and lives until [`Sandbox::shutdown`].
     ///
     /// # Errors
     /// `Cancelled`, `Spawn`, `Isolation`, or what is wrong with the folder. A command that failed is no error but a result.
     async fn run(&self, request: CommandRequest, sink: Arc<dyn OutputSink>, cancel: CancelToken) -> Result<CommandResult, WorkspaceError>;
 
+    /// Starts a command in the background. Its time limit, if it names one, counts from now; without one it lives until it ends, is
+    /// killed, or [`Sandbox::shutdown`].
+    ///
+    /// # Errors
+    /// As [`Sandbox::run`]; `Unsupported` where there is no background, `Denied` when too many run already.
+    async fn start(&self, request: CommandRequest) -> Result<ProcessId, WorkspaceError> {
+        let _ = request;
+        Err(no_background())
+    }
+
+    /// What runs in the background, and what ended there lately.
+    fn processes(&self) -> Vec<ProcessInfo> {
+        Vec::new()
+    }
+
+    /// What a process in the background printed until now. Waits up to `wait` for its end.
+    ///
+    /// # Errors
+    /// `NotFound`, `Cancelled`.
+    async fn output(&self, id: &ProcessId, wait: Duration, cancel: CancelToken) -> Result<(ProcessInfo, CommandOutput), WorkspaceError> {
+        let _ = (id, wait, cancel);
+        Err(no_background())
+    }
+
+    /// Ends a process in the background with everything that it started, and waits until it is gone.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    async fn kill(&self, id: &ProcessId) -> Result<ProcessInfo, WorkspaceError> {
+        let _ = id;
+        Err(no_background())
+    }
+
+    /// How far commands are held, as it is in force and not as it was asked for.
+    fn confinement(&self) -> Confinement {
+        Confinement::default()
+    }
+
     /// Ends everything that was started here and waits until it is gone.
     async fn shutdown(&self);
+}
+
+fn no_background() -> WorkspaceError {
+    WorkspaceError::new(WorkspaceErrorKind::Unsupported, "this sandbox runs nothing in the background")
+}
+
+/// How far a host wants its commands to be held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Isolation {
+    /// Not at all.
+    Off,
+    /// As far as this machine can; [`Sandbox::confinement`] says how far that is.
+    #[default]
+    Available,
+    /// Writes only inside of the workspace and no network unless allowed, or no command runs.
+    Required,
+}
+
+/// How far commands are held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Confinement {
+    /// Nothing that a command starts can get away from whoever watches over it.
+    pub supervised: bool,
+    /// What of the machine's files commands reach.
+    pub files: FileLimit,
+    /// What of the network commands reach.
+    pub network: NetworkLimit,
+}
+
+impl fmt::Display for Confinement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files = match self.files {
+            FileLimit::Open => "files open",
+            FileLimit::WriteInside => "writes only inside",
+        };
+        let network = match self.network {
+            NetworkLimit::Open => "network open",
+            NetworkLimit::TcpOff => "no TCP",
+            NetworkLimit::Off => "no network",
+        };
+        write!(f, "{files}, {network}, {}", if self.supervised { "supervised" } else { "not supervised" })
+    }
+}
+
+/// What of the machine's files commands reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FileLimit {
+    /// Everything that the host's user reaches.
+    #[default]
+    Open,
+    /// They read everything that the host's user reads, and change only the workspace and a folder for temporary files.
+    WriteInside,
+}
+
+/// What of the network commands reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NetworkLimit {
+    /// Everything.
+    #[default]
+    Open,
+    /// No TCP (Landlock); other protocols, name resolution among them, as far as the kernel cannot limit them.
+    TcpOff,
+    /// Nothing.
+    Off,
+}
+
+/// Names a process in the background.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProcessId(String);
+
+impl ProcessId {
+    /// From its text.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self(id.into())
+    }
+
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ProcessId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A process in the background.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProcessInfo {
+    /// Its name.
+    pub id: ProcessId,
+    /// What was run.
+    pub command: String,
+    /// Whether it still runs.
+    pub state: ProcessState,
+    /// How long ago it was started, or found to be left running.
+    pub age: Duration,
+}
+
+/// Whether a process still runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProcessState {
+    /// It, or something that it started, does.
+    Running,
+    /// It does not.
+    Exited(Exit),
 }
 
 impl fmt::Debug for dyn Sandbox {
@@ -130,6 +281,8 @@ pub struct CommandResult {
     pub took: Duration,
     /// Processes that it started and that still run.
     pub left_running: Vec<u32>,
+    /// The name under which they go on in the background, if there are any.
+    pub background: Option<ProcessId>,
 }
 
 /// What a command printed: head and tail of it.

@@ -36,6 +36,8 @@ use crate::{
 };
 
 fn main() -> ExitCode {
+    // Commands run under a copy of this program that watches over them.
+    agent_controller::workspace::supervisor::run_if_asked();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

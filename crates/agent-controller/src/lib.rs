@@ -15,6 +15,9 @@ pub use ac_engine as engine;
 /// Model providers over HTTP, and the built-in demonstration model.
 #[cfg(feature = "openai")]
 pub use ac_llm as llm;
+/// Tools of MCP servers.
+#[cfg(feature = "mcp")]
+pub use ac_mcp as mcp;
 /// Where everything is kept.
 pub use ac_storage as storage;
 /// Tools: questions, plans, files, commands.

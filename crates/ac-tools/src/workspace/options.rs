@@ -18,14 +18,44 @@ pub enum WorkspaceTool {
     WriteFile,
     /// Replaces a text in a file.
     StringReplace,
+    /// Replaces several texts in a file.
+    MultiEdit,
+    /// Removes a file or folder.
+    Delete,
+    /// Moves a file or folder.
+    Move,
+    /// Makes a folder.
+    MakeDir,
+    /// Shows what the run changed.
+    Diff,
     /// Runs a command.
     ExecuteCommand,
+    /// Lists processes in the background.
+    ListProcesses,
+    /// Shows what a process in the background printed.
+    ProcessOutput,
+    /// Ends a process in the background.
+    KillProcess,
 }
 
 impl WorkspaceTool {
     /// All of them, in the order in which they are offered.
-    pub const ALL: [Self; 6] =
-        [Self::View, Self::FindFiles, Self::SearchContent, Self::WriteFile, Self::StringReplace, Self::ExecuteCommand];
+    pub const ALL: [Self; 14] = [
+        Self::View,
+        Self::FindFiles,
+        Self::SearchContent,
+        Self::Diff,
+        Self::WriteFile,
+        Self::StringReplace,
+        Self::MultiEdit,
+        Self::Delete,
+        Self::Move,
+        Self::MakeDir,
+        Self::ExecuteCommand,
+        Self::ListProcesses,
+        Self::ProcessOutput,
+        Self::KillProcess,
+    ];
 
     /// The name unless the host gives another.
     pub const fn default_name(self) -> &'static str {
@@ -35,25 +65,35 @@ impl WorkspaceTool {
             Self::SearchContent => "search_content",
             Self::WriteFile => "write_file",
             Self::StringReplace => "string_replace",
+            Self::MultiEdit => "multi_edit",
+            Self::Delete => "delete",
+            Self::Move => "move",
+            Self::MakeDir => "make_dir",
+            Self::Diff => "diff",
             Self::ExecuteCommand => "execute_command",
+            Self::ListProcesses => "list_processes",
+            Self::ProcessOutput => "process_output",
+            Self::KillProcess => "kill_process",
         }
     }
 
     /// What kind of thing it does.
     pub const fn category(self) -> ToolCategory {
         match self {
-            Self::View | Self::FindFiles | Self::SearchContent => ToolCategory::Read,
-            Self::WriteFile | Self::StringReplace => ToolCategory::Edit,
-            Self::ExecuteCommand => ToolCategory::Execute,
+            Self::View | Self::FindFiles | Self::SearchContent | Self::Diff => ToolCategory::Read,
+            Self::WriteFile | Self::StringReplace | Self::MultiEdit | Self::Delete | Self::Move | Self::MakeDir => ToolCategory::Edit,
+            Self::ExecuteCommand | Self::ListProcesses | Self::ProcessOutput | Self::KillProcess => ToolCategory::Execute,
         }
     }
 
     /// What a crash may do to a call of it. Writing the same content twice is the same as once; a replacement or a command is not.
     pub const fn effect(self) -> ToolEffect {
         match self {
-            Self::View | Self::FindFiles | Self::SearchContent => ToolEffect::ReadOnly,
-            Self::WriteFile => ToolEffect::Idempotent,
-            Self::StringReplace | Self::ExecuteCommand => ToolEffect::Mutating,
+            Self::View | Self::FindFiles | Self::SearchContent | Self::Diff | Self::ListProcesses | Self::ProcessOutput => {
+                ToolEffect::ReadOnly
+            }
+            Self::WriteFile | Self::MakeDir | Self::KillProcess => ToolEffect::Idempotent,
+            Self::StringReplace | Self::MultiEdit | Self::Delete | Self::Move | Self::ExecuteCommand => ToolEffect::Mutating,
         }
     }
 }
@@ -84,6 +124,8 @@ pub struct WorkspaceToolOptions {
     pub tools: BTreeMap<WorkspaceTool, ToolSwitch>,
     /// Globs, relative to the workspace folder, of the only paths that may be changed. Empty: all.
     pub write_only: Vec<String>,
+    /// Refuses to change a file that the thread has not read. A new file needs no reading.
+    pub require_read: bool,
     /// How much text one result may hold, in bytes.
     pub max_result: usize,
     /// The longest file that is read, in bytes.
@@ -94,7 +136,14 @@ pub struct WorkspaceToolOptions {
 
 impl Default for WorkspaceToolOptions {
     fn default() -> Self {
-        Self { tools: BTreeMap::new(), write_only: Vec::new(), max_result: 48 << 10, max_read: 64 << 20, max_diff: 256 << 10 }
+        Self {
+            tools: BTreeMap::new(),
+            write_only: Vec::new(),
+            require_read: false,
+            max_result: 48 << 10,
+            max_read: 64 << 20,
+            max_diff: 256 << 10,
+        }
     }
 }
 

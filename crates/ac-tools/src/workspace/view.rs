@@ -1,12 +1,22 @@
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use ac_core::{Tool, ToolContext, ToolDefinition, ToolError, ToolOutcome, ToolOutput};
-use ac_workspace::{FileKind, Filesystem};
+use ac_core::{
+    Part, Tool, ToolContext, ToolDefinition, ToolError, ToolOutcome, ToolOutput,
+    message::{FilePart, FileSource},
+};
+use ac_workspace::{
+    FileContent, FileKind, Filesystem,
+    text::{Encoding, Text},
+};
 use async_trait::async_trait;
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Shared, WorkspaceTool, arguments, clip, text_of, tool_error};
+use super::{Shared, WorkspaceTool, arguments, clip, tool_error};
 
 /// Shows a file with line numbers, or what is in a folder.
 pub(super) struct View(pub(super) Arc<Shared>);
@@ -47,8 +57,14 @@ impl Tool for View {
             return self.folder(files.as_ref(), &args).await.map(ToolOutcome::Done);
         }
         let content = files.read(&args.path, self.0.options.max_read).await.map_err(tool_error)?;
-        let text = text_of(&args.path, content)?;
-        Ok(ToolOutcome::Done(ToolOutput::text(numbered(&args, &text, self.0.options.max_result))))
+        let real = files.resolve(&args.path).await.map_err(tool_error)?;
+        let Some(text) = Text::decode(&content.bytes) else { return Ok(ToolOutcome::Done(binary(&args.path, content))) };
+        self.0.reads.note(&cx.thread, &real, content.version);
+        let mut shown = numbered(&args, &text.content, self.0.options.max_result);
+        if text.encoding != Encoding::Utf8 {
+            shown.push_str(&format!("\n[this file is written in {}]", text.encoding.as_str()));
+        }
+        Ok(ToolOutcome::Done(ToolOutput::text(shown)))
     }
 }
 
@@ -78,6 +94,40 @@ impl View {
         }
         Ok(ToolOutput::text(text))
     }
+}
+
+/// The longest picture or document that a model is shown, in bytes.
+const LARGEST_MEDIA: usize = 4 << 20;
+
+/// A picture or a document for the model's eyes; of anything else, what it is.
+fn binary(path: &Path, content: FileContent) -> ToolOutput {
+    let size = content.bytes.len();
+    let Some(media) = media_type(&content.bytes) else {
+        return ToolOutput::text(format!("[`{}` is a binary file of {size} bytes]", path.display()));
+    };
+    let told = format!("[`{}`: {media}, {size} bytes]", path.display());
+    if size > LARGEST_MEDIA {
+        return ToolOutput::text(format!("{told} It is too large to be shown."));
+    }
+    let file = FilePart {
+        media_type: media.to_owned(),
+        source: FileSource::Base64(BASE64.encode(&content.bytes).into()),
+        name: path.file_name().map(|name| name.to_string_lossy().into_owned()),
+        opaque: None,
+    };
+    ToolOutput::text(told.clone()).for_model(vec![Part::text(told), Part::File(file)])
+}
+
+/// By the first bytes: names lie.
+fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    Some(match bytes {
+        [0x89, b'P', b'N', b'G', 0x0D, 0x0A, 0x1A, 0x0A, ..] => "image/png",
+        [0xFF, 0xD8, 0xFF, ..] => "image/jpeg",
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "image/gif",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
+        [b'%', b'P', b'D', b'F', b'-', ..] => "application/pdf",
+        _ => return None,
+    })
 }
 
 /// Lines of the range with their numbers, as many as fit. One line alone is never longer than a quarter of what fits.

@@ -1,12 +1,11 @@
 use std::{path::PathBuf, sync::Arc};
 
-use ac_core::{Tool, ToolContext, ToolDefinition, ToolError, ToolOutcome, ToolOutput, tool::FileChange};
-use ac_workspace::{Expect, WorkspaceErrorKind, diff};
+use ac_core::{Tool, ToolContext, ToolDefinition, ToolError, ToolOutcome};
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Shared, WorkspaceTool, arguments, tool_error};
+use super::{Shared, WorkspaceTool, arguments};
 
 /// Creates a file or replaces all of it.
 pub(super) struct WriteFile(pub(super) Arc<Shared>);
@@ -28,7 +27,8 @@ impl Tool for WriteFile {
     fn definition(&self) -> ToolDefinition {
         self.0.options.definition(
             WorkspaceTool::WriteFile,
-            "Create a file, or replace all of its content. Folders above it are created. To change a part of a file use string_replace.",
+            "Create a file, or replace all of its content. Folders above it are created. A file that was written with another encoding or with \
+             CRLF line ends stays so. To change a part of a file use string_replace.",
             json!({
                 "type": "object",
                 "properties": {
@@ -45,21 +45,14 @@ impl Tool for WriteFile {
     async fn call(&self, args: Value, cx: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let Args { path, content, overwrite } = arguments(&cx.tool, args)?;
         let workspace = self.0.workspace(cx);
-        self.0.may_change(&workspace, &path).await?;
-        let files = workspace.filesystem();
-        let before = match files.read(&path, self.0.options.max_read).await {
-            Ok(old) => String::from_utf8(old.bytes).ok(),
-            Err(error) if error.kind() == WorkspaceErrorKind::NotFound => Some(String::new()),
-            // A big or binary file is replaced without a diff.
-            Err(error) if error.kind() == WorkspaceErrorKind::TooLarge => None,
-            Err(error) => return Err(tool_error(error)),
-        };
-        let bytes = content.len();
-        let expect = if overwrite { Expect::Anything } else { Expect::Absent };
-        files.write(&path, content.clone().into_bytes(), expect).await.map_err(tool_error)?;
-        let shown = files.resolve(&path).await.unwrap_or(path).to_string_lossy().into_owned();
-        let diff = before.and_then(|before| diff::unified(&shown, &before, &content, self.0.options.max_diff));
-        let change = FileChange { path: shown.clone(), operation: cx.tool.clone(), diff };
-        Ok(ToolOutcome::Done(ToolOutput::text(format!("Wrote {bytes} bytes to {shown}.")).changed([change])))
+        let current = self.0.current(&workspace, &path, cx).await?;
+        if current.version.is_some() && !overwrite {
+            return Err(ToolError::failed(format!("`{}` exists already", path.display())));
+        }
+        // A model sees and writes plain line ends; a file that has the others keeps them.
+        let crlf = current.text.as_ref().is_some_and(ac_workspace::text::Text::is_crlf) && !content.contains('\r');
+        let content = if crlf { content.replace('\n', "\r\n") } else { content };
+        let told = |shown: &str, bytes: usize| format!("Wrote {bytes} bytes to {shown}.");
+        self.0.store(&workspace, current, &content, cx, told).await.map(ToolOutcome::Done)
     }
 }

@@ -45,7 +45,7 @@ struct State {
 }
 
 impl Capture {
-    pub(super) fn new(options: &LocalSandboxOptions, logs: Option<&Path>, sink: Arc<dyn OutputSink>) -> Result<Self, WorkspaceError> {
+    pub(super) fn new(options: &LocalSandboxOptions, logs: Option<&Path>, sink: Arc<dyn OutputSink>) -> Result<Arc<Self>, WorkspaceError> {
         let log = match logs {
             None => None,
             Some(folder) => {
@@ -54,7 +54,7 @@ impl Capture {
                 Some(made.keep().map_err(|error| fail(error.error))?)
             }
         };
-        Ok(Self {
+        Ok(Arc::new(Self {
             state: Mutex::new(State {
                 head: Vec::new(),
                 tail: VecDeque::new(),
@@ -67,7 +67,7 @@ impl Capture {
             sink,
             limits: Limits { head: options.head, tail: options.tail, stream: options.stream, log: options.log },
             came: Notify::new(),
-        })
+        }))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -119,33 +119,43 @@ impl Capture {
         }
     }
 
-    /// What was kept. Later output is no longer taken.
-    pub(super) fn finish(&self) -> CommandOutput {
+    /// Nothing more is told; it is still kept.
+    pub(super) fn hush(&self) {
         let mut state = self.lock();
-        state.finished = true;
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             self.tell(&mut state, stream, &[], true);
         }
+        state.told = usize::MAX;
+    }
+
+    /// What was kept until now.
+    pub(super) fn snapshot(&self) -> CommandOutput {
+        let state = self.lock();
         let kept = (state.head.len() + state.tail.len()) as u64;
         let omitted = state.total.saturating_sub(kept);
-        let (head, tail) = (std::mem::take(&mut state.head), Vec::from(std::mem::take(&mut state.tail)));
+        let tail: Vec<u8> = state.tail.iter().copied().collect();
         let (head, tail) = if omitted == 0 {
-            let all = [head, tail].concat();
-            (text(&all), String::new())
+            (text(&[state.head.as_slice(), &tail].concat()), String::new())
         } else {
-            (text(whole_end(&head)), text(whole_start(&tail)))
+            (text(whole_end(&state.head)), text(whole_start(&tail)))
         };
-        let log = match state.log.take() {
-            Some((file, path)) if omitted == 0 => {
-                // Everything is in the result.
-                drop(file);
-                std::fs::remove_file(path).ok();
-                None
-            }
-            Some((_, path)) => Some(path),
-            None => None,
-        };
+        let log = state.log.as_ref().filter(|_| omitted > 0).map(|(_, path)| path.clone());
         CommandOutput { head, tail, total: state.total, omitted, log }
+    }
+
+    /// What was kept. Later output is no longer taken, and a log that holds nothing more is removed.
+    pub(super) fn finish(&self) -> CommandOutput {
+        self.hush();
+        let output = self.snapshot();
+        let mut state = self.lock();
+        state.finished = true;
+        if let Some((file, path)) = state.log.take()
+            && output.omitted == 0
+        {
+            drop(file);
+            std::fs::remove_file(path).ok();
+        }
+        output
     }
 }
 
@@ -190,5 +200,11 @@ pub(super) async fn settle(readers: &mut Vec<JoinHandle<()>>, capture: &Capture,
             quiet = tokio::time::timeout(Duration::from_millis(150), capture.came.notified()) => if quiet.is_err() { break },
             () = tokio::time::sleep_until(deadline) => break,
         }
+    }
+}
+
+impl std::fmt::Debug for Capture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Capture").field("total", &self.lock().total).finish_non_exhaustive()
     }
 }

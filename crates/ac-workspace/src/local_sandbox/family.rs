@@ -74,7 +74,8 @@ impl Family {
     }
 
     fn signal(&self, signal: Signal, members: &[u32]) {
-        if let Some(leader) = self.leader {
+        // The group only while somebody of it is there: its number may belong to others later.
+        if let Some(leader) = self.leader.filter(|_| !members.is_empty()) {
             rustix::process::kill_process_group(leader, signal).ok();
         }
         for pid in members.iter().filter_map(|pid| Pid::from_raw(i32::try_from(*pid).ok()?)) {
@@ -130,26 +131,5 @@ impl Stat {
         let group = fields.nth(1)?.parse().ok()?;
         let session = fields.next()?.parse().ok()?;
         Some(Self { zombie: matches!(state, "Z" | "X"), group, session })
-    }
-}
-
-/// Kills a family when the future that ran it is dropped.
-pub(super) struct Guard(Option<Family>);
-
-impl Guard {
-    pub(super) fn new(family: Family) -> Self {
-        Self(Some(family))
-    }
-
-    pub(super) fn disarm(&mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        if let Some(family) = self.0.take() {
-            family.kill();
-        }
     }
 }

@@ -1,9 +1,9 @@
-use std::fs;
+use std::{fs, sync::Mutex};
 
 use tempfile::TempDir;
 
 use super::*;
-use crate::{CommandOutput, NoSink};
+use crate::{CommandOutput, NoSink, OutputStream, WorkspaceErrorKind as Kind};
 
 struct World {
     temp: TempDir,

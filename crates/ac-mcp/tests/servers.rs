@@ -1,0 +1,232 @@
+//! Tools of MCP servers, good ones and bad ones. The servers here are shell scripts that speak the protocol line by line; with
+//! `AC_MCP_NPM=1` and Node the published ones are used, too.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::print_stdout)]
+
+use std::{
+    fs,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use ac_core::{
+    CancelToken, Tool, ToolCategory, ToolContext, ToolErrorKind, ToolOutcome,
+    tool::{Capabilities, NoProgress, ToolContextParts, ToolList},
+};
+use ac_mcp::{McpConfig, McpErrorKind, McpServer, McpTransport};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// `hello`, `list` and `call` are shell commands that answer a request whose id is `$id`.
+fn script(folder: &TempDir, call: &str) -> McpConfig {
+    let text = format!(
+        r#"echo $$ >> {pids}
+answer() {{ printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$id" "$1"; }}
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) answer '{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"fake","version":"1"}}}}' ;;
+    *'"tools/list"'*) answer '{{"tools":[{{"name":"do.it","description":"Does it.","inputSchema":{{"type":"object"}}}},{{"name":"other","inputSchema":{{"type":"object"}}}}]}}' ;;
+    *'"tools/call"'*) {call} ;;
+    *'"id"'*) printf '{{"jsonrpc":"2.0","id":%s,"error":{{"code":-32601,"message":"unknown"}}}}\n' "$id" ;;
+  esac
+done
+"#,
+        pids = folder.path().join("pids").display(),
+    );
+    let path = folder.path().join("server.sh");
+    fs::write(&path, text).unwrap();
+    let mut config = McpConfig::new("fake", McpTransport::stdio("/bin/sh", [path.to_str().unwrap()]));
+    config.call_timeout = Duration::from_secs(2);
+    config.connect_timeout = Duration::from_secs(15);
+    config
+}
+
+const OK: &str = r#"answer '{"content":[{"type":"text","text":"done"}]}'"#;
+
+fn context(cancel: &CancelToken) -> ToolContext {
+    ToolContext::new(ToolContextParts {
+        run: "run-1".into(),
+        thread: "thread-1".into(),
+        resource: "resource-1".into(),
+        call: "call-1".into(),
+        tool: "fake__do_it".into(),
+        attempt: 1,
+        cancel: cancel.clone(),
+        progress: Arc::new(NoProgress),
+        capabilities: Capabilities::new(),
+        request_context: Arc::default(),
+    })
+}
+
+async fn call(tools: &ToolList, args: Value) -> Result<String, (ToolErrorKind, String)> {
+    let tool: &Arc<dyn Tool> = &tools[0];
+    match tool.call(args, &context(&CancelToken::new())).await {
+        Ok(ToolOutcome::Done(output)) => Ok(output.model_text()),
+        Ok(other) => panic!("expected a result, got {other:?}"),
+        Err(error) => Err((error.kind(), error.to_string())),
+    }
+}
+
+fn alive(folder: &TempDir) -> usize {
+    let pids = fs::read_to_string(folder.path().join("pids")).unwrap_or_default();
+    let running = |pid: &&str| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    };
+    pids.split_whitespace().filter(running).count()
+}
+
+async fn until_none_is_alive(folder: &TempDir) {
+    let started = Instant::now();
+    while alive(folder) > 0 {
+        assert!(started.elapsed() < Duration::from_secs(8), "the server still runs");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_tools_of_a_server_are_tools() {
+    let folder = TempDir::new().unwrap();
+    let server = McpServer::connect(script(&folder, OK)).await.unwrap();
+    let tools = server.tools();
+    let definition = tools[0].definition();
+    assert_eq!((definition.name.as_str(), definition.description.as_str()), ("fake__do_it", "Does it."));
+    assert_eq!(definition.category, ToolCategory::Mcp);
+    assert_eq!(tools.len(), 2);
+    assert_eq!(call(&tools, json!({"a": 1})).await.unwrap(), "done");
+    assert_eq!(alive(&folder), 1);
+    drop(tools);
+    server.close().await;
+    until_none_is_alive(&folder).await;
+}
+
+/// B-133, B-135.
+#[tokio::test]
+async fn a_server_that_dies_in_a_call_is_started_again_by_the_next() {
+    let folder = TempDir::new().unwrap();
+    let once = folder.path().join("once");
+    let dies = format!("if [ -e {0} ]; then {OK}; else touch {0}; exit 1; fi", once.display());
+    let server = McpServer::connect(script(&folder, &dies)).await.unwrap();
+    let tools = server.tools();
+    let started = Instant::now();
+    let (kind, why) = call(&tools, json!({})).await.unwrap_err();
+    assert_eq!(kind, ToolErrorKind::Failed);
+    assert!(why.starts_with("fake: ") && started.elapsed() < Duration::from_secs(3), "{why}");
+    assert_eq!(call(&tools, json!({})).await.unwrap(), "done");
+    assert_eq!(alive(&folder), 1, "one process, not two");
+    drop(tools);
+    server.close().await;
+    until_none_is_alive(&folder).await;
+}
+
+/// B-133.
+#[tokio::test]
+async fn a_server_that_never_answers_costs_one_call() {
+    let folder = TempDir::new().unwrap();
+    let once = folder.path().join("once");
+    let hangs = format!("if [ -e {0} ]; then {OK}; else touch {0}; sleep 300; fi", once.display());
+    let server = McpServer::connect(script(&folder, &hangs)).await.unwrap();
+    let tools = server.tools();
+    let started = Instant::now();
+    let (_, why) = call(&tools, json!({})).await.unwrap_err();
+    assert!(why.contains("no answer within 2 s") && started.elapsed() < Duration::from_secs(4), "{why}");
+    assert_eq!(call(&tools, json!({})).await.unwrap(), "done");
+}
+
+#[tokio::test]
+async fn a_call_ends_at_once_when_it_is_cancelled() {
+    let folder = TempDir::new().unwrap();
+    let server = McpServer::connect(script(&folder, "sleep 300")).await.unwrap();
+    let tools = server.tools();
+    let cancel = CancelToken::new();
+    let cx = context(&cancel);
+    let stop = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        cancel.cancel();
+        Instant::now()
+    };
+    let (result, stopped) = tokio::join!(tools[0].call(json!({}), &cx), stop);
+    assert!(stopped.elapsed() < Duration::from_millis(500));
+    assert_eq!(result.unwrap_err().kind(), ToolErrorKind::Cancelled);
+}
+
+/// B-82, B-136.
+#[tokio::test]
+async fn a_flood_is_cut_and_an_error_is_a_failed_result() {
+    let folder = TempDir::new().unwrap();
+    let flood = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"' "$id"; head -c 5000000 /dev/zero | tr '\0' 'x'; printf '"}]}}\n'"#;
+    let server = McpServer::connect(script(&folder, flood)).await.unwrap();
+    let text = call(&server.tools(), json!({})).await.unwrap();
+    assert!(text.len() < 70 << 10 && text.ends_with("of 5000000 bytes]"));
+
+    let folder = TempDir::new().unwrap();
+    let fails = r#"answer '{"content":[{"type":"text","text":"no such thing"}],"isError":true}'"#;
+    let server = McpServer::connect(script(&folder, fails)).await.unwrap();
+    assert_eq!(call(&server.tools(), json!({})).await.unwrap_err(), (ToolErrorKind::Failed, "no such thing".into()));
+
+    let folder = TempDir::new().unwrap();
+    let refuses = r#"printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"broken inside"}}\n' "$id""#;
+    let server = McpServer::connect(script(&folder, refuses)).await.unwrap();
+    assert!(call(&server.tools(), json!({})).await.unwrap_err().1.contains("broken inside"));
+
+    let folder = TempDir::new().unwrap();
+    let noisy = format!("echo 'this is no protocol'; echo '{{\"x\":1}}'; {OK}");
+    let server = McpServer::connect(script(&folder, &noisy)).await.unwrap();
+    assert_eq!(call(&server.tools(), json!({})).await.unwrap(), "done");
+}
+
+#[tokio::test]
+async fn a_server_that_is_none_is_an_error_in_time() {
+    let connect = |program: &str, args: &[&str]| {
+        let mut config = McpConfig::new("fake", McpTransport::stdio(program, args.iter().copied()));
+        config.connect_timeout = Duration::from_secs(1);
+        async move {
+            let started = Instant::now();
+            let error = McpServer::connect(config).await.unwrap_err();
+            assert!(started.elapsed() < Duration::from_secs(5), "{error}");
+            error.kind()
+        }
+    };
+    assert_eq!(connect("/no/such/program", &[]).await, McpErrorKind::Connect);
+    assert_eq!(connect("/bin/sh", &["-c", "exit 3"]).await, McpErrorKind::Connect);
+    assert_eq!(connect("/bin/sh", &["-c", "sleep 300"]).await, McpErrorKind::Timeout);
+    assert_eq!(connect("/bin/sh", &["-c", "yes garbage"]).await, McpErrorKind::Timeout);
+    let name = McpServer::connect(McpConfig::new("a b", McpTransport::stdio("x", [""; 0]))).await.unwrap_err();
+    assert_eq!((name.kind(), name.code()), (McpErrorKind::Name, "mcp.name"));
+    let mut config = McpConfig::new("fake", McpTransport::http("http://127.0.0.1:1/mcp"));
+    config.connect_timeout = Duration::from_secs(5);
+    assert!(matches!(McpServer::connect(config).await.unwrap_err().kind(), McpErrorKind::Connect | McpErrorKind::Timeout));
+}
+
+/// The published servers, over the network once. Only when it is asked for.
+#[tokio::test]
+async fn the_published_servers_are_used() {
+    if std::env::var_os("AC_MCP_NPM").is_none() {
+        println!("skipped: set AC_MCP_NPM=1 to use the MCP servers of the npm registry");
+        return;
+    }
+    let npx = |package: &str, args: &[&str]| {
+        let args = ["-y", package].into_iter().chain(args.iter().copied()).map(str::to_owned);
+        let mut config = McpConfig::new("npm", McpTransport::stdio("npx", args.collect::<Vec<_>>()));
+        config.connect_timeout = Duration::from_secs(180);
+        config
+    };
+    let everything = McpServer::connect(npx("@modelcontextprotocol/server-everything", &[])).await.unwrap();
+    let tools = everything.tools();
+    let echo = tools.iter().find(|tool| tool.definition().name == "npm__echo").expect("the server has an echo tool");
+    let ToolOutcome::Done(output) = echo.call(json!({"message": "hello"}), &context(&CancelToken::new())).await.unwrap() else { panic!() };
+    assert!(output.model_text().contains("hello"));
+    everything.close().await;
+
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("note"), "the note").unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let files = McpServer::connect(npx("@modelcontextprotocol/server-filesystem", &[path.to_str().unwrap()])).await.unwrap();
+    let tools = files.tools();
+    let read = tools.iter().find(|tool| tool.definition().name.contains("read_text_file")).expect("the server reads files");
+    let args = json!({"path": path.join("note")});
+    let ToolOutcome::Done(output) = read.call(args, &context(&CancelToken::new())).await.unwrap() else { panic!() };
+    assert!(output.model_text().contains("the note"));
+    files.close().await;
+}
