@@ -60,9 +60,11 @@ fn ctrl_c_also_stops_what_is_not_yet_a_run() {
     let base = format!("http://{}/v1", silent.local_addr().unwrap());
     for args in [&["exec", "Hello", "--base-url", &base][..], &["pending", "--base-url", &base]] {
         let live = home.start(args);
-        silent.accept().unwrap();
+        // Held open: a connection that is dropped is an answer too.
+        let held = silent.accept().unwrap();
         live.signal("-INT");
         live.end().exits(130);
+        drop(held);
     }
 }
 
