@@ -5,6 +5,7 @@ mod answers;
 mod desk;
 mod processes;
 mod registry;
+mod reports;
 mod running;
 mod threads;
 mod turmoil;
