@@ -156,6 +156,7 @@ impl Driver {
             let running: Vec<_> = self.working.keys().cloned().collect();
             running.iter().for_each(|call| self.stop_tool(call));
         }
+        now.slots().iter().filter(|slot| slot.cancelled).for_each(|slot| self.stop_tool(&slot.call));
         if let (Some(outcome), false) = (now.outcome(), before.is_finished()) {
             let (reason, error) = crate::teller::end_of(outcome);
             self.teller.moment(Moment::SegmentEnd { reason, finish: now.finish, error }, &now, before);
