@@ -28,10 +28,10 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Supervisor {
-    /// This program, when it calls [`supervisor::run_if_asked`], else nobody.
+    /// This program, when it calls [`crate::supervisor::run_if_asked`], else nobody.
     #[default]
     Auto,
-    /// Another program that calls [`supervisor::run_if_asked`].
+    /// Another program that calls [`crate::supervisor::run_if_asked`].
     Program(PathBuf),
     /// Nobody: a process that leaves group and session of its command and clears its environment is not found.
     Off,
