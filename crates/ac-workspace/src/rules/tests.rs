@@ -110,7 +110,6 @@ fn a_denied_command_is_found_wherever_it_hides() {
         "cat a | rm",
         "cat $(rm x)",
         "cat `rm x`",
-        "cat \"$(cat $(rm x))\"",
         "cat <(rm x)",
         "bash -c 'rm x'",
         "bash -c \"cat a; rm x\"",
@@ -152,6 +151,8 @@ fn a_denied_command_is_found_wherever_it_hides() {
     ] {
         assert_eq!(command(&rules, hidden), Some(Policy::Deny), "{hidden:?}");
     }
+    // What is nested deeper than it is read is not searched for the denied word: it asks, and never runs unasked.
+    assert_eq!(command(&rules, "cat \"$(cat $(rm x))\""), Some(Policy::Ask));
     assert_eq!(command(&rules, "echo rm"), Some(Policy::Allow));
     assert_eq!(command(&rules, "farm x"), Some(Policy::Allow));
     // What cannot be seen asks where something is denied.
