@@ -2,7 +2,11 @@
 //!
 //! The file is cargo-deny's own, so that both read the same; cargo-deny is asked as well where it is installed.
 
-use std::{collections::BTreeSet, error::Error, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    error::Error,
+    path::Path,
+};
 
 use serde::Deserialize;
 
@@ -37,6 +41,9 @@ struct Bans {
 struct Ban {
     #[serde(rename = "crate")]
     name: String,
+    /// Crates that may have it all the same: somebody else's, whose choice is not ours.
+    #[serde(default)]
+    wrappers: BTreeSet<String>,
 }
 
 /// A package, as far as the rules look at it.
@@ -46,16 +53,28 @@ pub(crate) struct Package {
     pub(crate) licence: Option<String>,
     /// Where it comes from; `None` is this workspace.
     pub(crate) source: Option<String>,
+    /// Who depends on it directly.
+    pub(crate) dependents: BTreeSet<String>,
 }
 
 /// Runs the checks on this workspace.
 pub(crate) fn run(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let deny: Deny = toml::from_str(&std::fs::read_to_string(root.join("deny.toml"))?)?;
     let metadata = cargo::metadata(root)?;
+    let resolve = metadata.resolve.ok_or("cargo metadata names no dependencies")?;
+    let names: BTreeMap<_, _> = metadata.packages.iter().map(|package| (package.id.clone(), package.name.to_string())).collect();
+    let mut dependents = BTreeMap::<_, BTreeSet<String>>::new();
+    for node in resolve.nodes {
+        let name = names.get(&node.id).ok_or("cargo metadata names an unknown package")?;
+        for dependency in node.deps {
+            dependents.entry(dependency.pkg).or_default().insert(name.clone());
+        }
+    }
     let package = |package: cargo_metadata::Package| Package {
         name: package.name.to_string(),
         licence: package.license,
         source: package.source.map(|source| source.repr),
+        dependents: dependents.remove(&package.id).unwrap_or_default(),
     };
     let packages: Vec<_> = metadata.packages.into_iter().map(package).collect();
     println!("    {} packages", packages.len());
@@ -76,8 +95,13 @@ pub(crate) fn judge(deny: &Deny, packages: &[Package]) -> Vec<String> {
     let mut found = Vec::new();
     for package in packages {
         let name = &package.name;
-        if deny.bans.deny.iter().any(|ban| ban.name == *name) {
-            found.push(format!("{name} is banned in deny.toml"));
+        if let Some(ban) = deny.bans.deny.iter().find(|ban| ban.name == *name) {
+            let others: Vec<_> = package.dependents.difference(&ban.wrappers).map(String::as_str).collect();
+            if ban.wrappers.is_empty() {
+                found.push(format!("{name} is banned in deny.toml"));
+            } else if !others.is_empty() {
+                found.push(format!("{name} is banned in deny.toml for {}", others.join(", ")));
+            }
         }
         if package.source.as_ref().is_some_and(|source| !source.starts_with("registry+")) {
             found.push(format!("{name} comes from {}, not from the registry", package.source.as_deref().unwrap_or_default()));

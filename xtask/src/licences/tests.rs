@@ -7,7 +7,7 @@ fn deny() -> Deny {
         allow = ["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception"]
         exceptions = [{ crate = "odd", allow = ["CC0-1.0"] }]
         [bans]
-        deny = [{ crate = "openssl-sys", reason = "rustls" }]
+        deny = [{ crate = "openssl-sys", reason = "rustls" }, { crate = "chrono", reason = "jiff", wrappers = ["sdk"] }]
         "#,
     )
     .unwrap()
@@ -15,7 +15,7 @@ fn deny() -> Deny {
 
 fn package(name: &str, licence: Option<&str>) -> Package {
     let source = Some("registry+https://example.invalid/index".to_owned());
-    Package { name: name.to_owned(), licence: licence.map(str::to_owned), source }
+    Package { name: name.to_owned(), licence: licence.map(str::to_owned), source, ..Package::default() }
 }
 
 #[test]
@@ -56,4 +56,14 @@ fn a_package_that_is_not_allowed_is_found() {
             "forked comes from git+https://example.invalid/x, not from the registry",
         ]
     );
+}
+
+#[test]
+fn a_banned_package_is_left_to_its_wrapper_and_to_nobody_else() {
+    let chrono = |dependents: &[&str]| Package {
+        dependents: dependents.iter().map(|name| (*name).to_owned()).collect(),
+        ..package("chrono", Some("MIT"))
+    };
+    assert_eq!(judge(&deny(), &[chrono(&["sdk"])]), Vec::<String>::new());
+    assert_eq!(judge(&deny(), &[chrono(&["ours", "sdk"])]), ["chrono is banned in deny.toml for ours"]);
 }
