@@ -14,7 +14,7 @@ pub struct RuntimeSettings {
     pub poll: Duration,
     /// At most so many tool calls of one step run at once.
     pub parallel: usize,
-    /// At most so many of the newest messages are sent to a model; `None` sends all.
+    /// At most so many messages from before the run are sent to a model, and all of the run's own; `None` sends all of the thread.
     pub history: Option<usize>,
     /// How long to wait before a model call is tried again. How often is said by the run's [`Limits`](ac_engine::Limits).
     pub retry: RetryPolicy,

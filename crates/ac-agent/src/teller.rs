@@ -27,6 +27,8 @@ pub(crate) struct Teller {
     queued: Arc<[QueueItem]>,
     /// Tokens of the thread.
     total: Usage,
+    /// Tokens of the open step, which are told after the results of its calls (SPEC E-24). They are stored long before.
+    spent: Vec<Usage>,
     /// The wait before the retry that is told next.
     pub(crate) retry_delay_ms: u64,
 }
@@ -51,8 +53,8 @@ impl Teller {
         total: Usage,
         message: Option<Arc<Message>>,
     ) -> Self {
-        let (shown, queued) = (vec![], Arc::default());
-        Self { host, run, parent_call, segment: false, announced: None, shown, message, queued, total, retry_delay_ms: 0 }
+        let (shown, queued, spent) = (vec![], Arc::default(), vec![]);
+        Self { host, run, parent_call, segment: false, announced: None, shown, message, queued, total, spent, retry_delay_ms: 0 }
     }
 
     /// Whether a segment is open.
@@ -90,6 +92,7 @@ impl Teller {
                 }
             }
             Moment::MessageDone(id) => {
+                self.tell_spent();
                 if self.announced.as_ref() == Some(&id) {
                     self.end_message();
                 }
@@ -112,11 +115,7 @@ impl Teller {
                 }
             }
             Moment::CallEnded(call) => self.call_ended(call),
-            Moment::Usage(usage) => {
-                self.total.add(&usage);
-                let total = self.total.clone();
-                self.tell(EventBody::UsageUpdate { usage, total });
-            }
+            Moment::Usage(usage) => self.spent.push(usage),
             Moment::QueueChanged => self.queue_changed(now),
             Moment::SegmentEnd { reason, finish, error } => self.end_segment(reason, finish, error),
         }
@@ -128,6 +127,7 @@ impl Teller {
         if !self.segment && reason == EndReason::Suspended {
             return;
         }
+        self.tell_spent();
         if let (EndReason::Error, Some(error)) = (reason, &error) {
             self.tell(EventBody::Error { error: error.clone(), retry: None });
         }
@@ -135,6 +135,14 @@ impl Teller {
         self.tell(EventBody::AgentEnd { reason, finish, error });
         self.segment = false;
         self.message = None;
+    }
+
+    fn tell_spent(&mut self) {
+        for usage in std::mem::take(&mut self.spent) {
+            self.total.add(&usage);
+            let total = self.total.clone();
+            self.tell(EventBody::UsageUpdate { usage, total });
+        }
     }
 
     /// Visible text of the open step arrives.

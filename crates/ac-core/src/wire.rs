@@ -5,11 +5,13 @@
 
 mod event;
 mod message;
+mod stored;
 mod view;
 
 pub use event::{body, event};
 pub use message::{live, part};
 use serde_json::{Map, Value, json};
+pub use stored::stored;
 pub use view::display_state;
 
 use crate::{ErrorInfo, Usage, event::ThreadInfo};

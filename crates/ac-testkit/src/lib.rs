@@ -12,6 +12,8 @@ pub mod conformance;
 pub mod ids;
 pub mod model;
 pub mod pairing;
+#[cfg(feature = "bins")]
+pub mod scenario;
 pub mod server;
 pub mod shared;
 pub mod store;

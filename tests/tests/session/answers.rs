@@ -68,13 +68,13 @@ async fn a_call_waits_for_approval_and_runs_when_it_is_allowed() {
     [run-1] tool_input_start threadId=thread-1 toolCallId=c1 toolName=write
     [run-1] tool_input_delta c1 "{\"what\":\"a.txt\"}"
     [run-1] tool_input_end threadId=thread-1 toolCallId=c1
-    [run-1] usage_update usage={"completionTokens":5,"promptTokens":10,"raw":{"completion_tokens":5,"prompt_tokens":10,"total_tokens":15},"totalTokens":15}
     [run-1] message_start run-1/0 assistant: c1 write({"what":"a.txt"}) call (modelId=prov/builder stopReason=tool_calls)
     [run-1] tool_start args={"what":"a.txt"} threadId=thread-1 toolCallId=c1 toolName=write
     [run-1] tool_approval_required args={"what":"a.txt"} pendingId=run-1/0/c1#1 threadId=thread-1 toolCallId=c1 toolName=write
     [run-1] pending_resolved pendingId=run-1/0/c1#1 threadId=thread-1 toolCallId=c1
     [run-1] message_update event={"index":0,"part":{"toolInvocation":{"approval":{"approved":true,"id":"c1"},"args":{"what":"a.txt"},"result":"did a.txt","state":"result","toolCallId":"c1","toolName":"write"},"type":"tool-invocation"},"type":"part"} id=run-1/0
     [run-1] tool_end isError=false result="did a.txt" threadId=thread-1 toolCallId=c1
+    [run-1] usage_update usage={"completionTokens":5,"promptTokens":10,"raw":{"completion_tokens":5,"prompt_tokens":10,"total_tokens":15},"totalTokens":15}
     [run-1] message_end id=run-1/0
     [run-1] message_start run-1/1 assistant: ""
     [run-1] message_update run-1/1 text "done"
@@ -104,6 +104,7 @@ async fn a_declined_call_does_not_run_and_the_model_reads_why() {
     [run-1] pending_resolved pendingId=run-1/0/c1#1 threadId=thread-1 toolCallId=c1
     [run-1] message_update event={"index":0,"part":{"toolInvocation":{"approval":{"approved":false,"id":"c1","reason":"not that file"},"args":{"what":"a.txt"},"state":"output-denied","toolCallId":"c1","toolName":"write"},"type":"tool-invocation"},"type":"part"} id=run-1/0
     [run-1] tool_end denied=true isError=false result="not that file" threadId=thread-1 toolCallId=c1
+    [run-1] usage_update usage={"completionTokens":5,"promptTokens":10,"raw":{"completion_tokens":5,"prompt_tokens":10,"total_tokens":15},"totalTokens":15}
     [run-1] message_end id=run-1/0
     [run-1] message_start run-1/1 assistant: ""
     [run-1] message_update run-1/1 text "I see"
@@ -137,10 +138,10 @@ async fn a_question_ends_the_segment_and_its_answer_opens_the_next() {
     [run-1] tool_input_start threadId=thread-1 toolCallId=c1 toolName=ask_user
     [run-1] tool_input_delta c1 "{\"question\":\"Which colour?\"}"
     [run-1] tool_input_end threadId=thread-1 toolCallId=c1
-    [run-1] usage_update usage={"completionTokens":5,"promptTokens":10,"raw":{"completion_tokens":5,"prompt_tokens":10,"total_tokens":15},"totalTokens":15}
     [run-1] message_start run-1/0 assistant: c1 ask_user({"question":"Which colour?"}) call (modelId=prov/planner stopReason=tool_calls)
     [run-1] tool_start args={"question":"Which colour?"} threadId=thread-1 toolCallId=c1 toolName=ask_user
     [run-1] tool_suspended args={"question":"Which colour?"} kind=question pendingId=run-1/0/c1#1 resumeSchema="{\"$schema\":\"http://json-schema.org/draft-07/schema#\",\"anyOf\":[{\"type\":\"string\"},{\"items\":{\"type\":\"string\"},\"type\":\"array\"}]}" suspendPayload={"question":"Which colour?"} threadId=thread-1 toolCallId=c1 toolName=ask_user
+    [run-1] usage_update usage={"completionTokens":5,"promptTokens":10,"raw":{"completion_tokens":5,"prompt_tokens":10,"total_tokens":15},"totalTokens":15}
     [run-1] message_end id=run-1/0
     [run-1] agent_end reason=suspended
     [run-1] agent_start
@@ -211,11 +212,11 @@ async fn an_approved_plan_moves_run_and_session_to_the_target_mode() {
     [run-1] tool_input_start threadId=thread-1 toolCallId=c2 toolName=look
     [run-1] tool_input_delta c2 "{\"what\":\"around\"}"
     [run-1] tool_input_end threadId=thread-1 toolCallId=c2
-    [run-1] usage_update usage={"completionTokens":5,"promptTokens":10,"raw":{"completion_tokens":5,"prompt_tokens":10,"total_tokens":15},"totalTokens":15}
     [run-1] message_start run-1/1 assistant: c2 look({"what":"around"}) call (modelId=prov/builder stopReason=tool_calls)
     [run-1] tool_start args={"what":"around"} threadId=thread-1 toolCallId=c2 toolName=look
     [run-1] message_update event={"index":0,"part":{"toolInvocation":{"args":{"what":"around"},"result":"did around","state":"result","toolCallId":"c2","toolName":"look"},"type":"tool-invocation"},"type":"part"} id=run-1/1
     [run-1] tool_end isError=false result="did around" threadId=thread-1 toolCallId=c2
+    [run-1] usage_update usage={"completionTokens":5,"promptTokens":10,"raw":{"completion_tokens":5,"prompt_tokens":10,"total_tokens":15},"totalTokens":15}
     [run-1] message_end id=run-1/1
     [run-1] message_start run-1/2 assistant: ""
     [run-1] message_update run-1/2 text "built"
@@ -334,6 +335,7 @@ async fn a_message_declines_what_waits_for_approval_and_reaches_the_model() {
     [run-1] pending_resolved pendingId=run-1/0/c1#1 threadId=thread-1 toolCallId=c1
     [run-1] message_update event={"index":0,"part":{"toolInvocation":{"approval":{"approved":false,"id":"c1","reason":"interrupted_by_user_message"},"args":{"what":"a"},"state":"output-denied","toolCallId":"c1","toolName":"write"},"type":"tool-invocation"},"type":"part"} id=run-1/0
     [run-1] tool_end denied=true isError=false result=interrupted_by_user_message threadId=thread-1 toolCallId=c1
+    [run-1] usage_update usage={"completionTokens":5,"promptTokens":10,"raw":{"completion_tokens":5,"prompt_tokens":10,"total_tokens":15},"totalTokens":15}
     [run-1] message_end id=run-1/0
     [run-1] message_start message-2 signal: "use the other file instead"
     [run-1] message_end id=message-2

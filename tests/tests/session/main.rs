@@ -3,6 +3,8 @@
 
 mod answers;
 mod desk;
+mod modes;
+mod permissions;
 mod processes;
 mod registry;
 mod reports;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use ac_controller::{Mode, Settlement, UserMessage};
+use ac_controller::{ApprovalDecision, Mode, Settlement, UserMessage};
 use ac_core::{EventBody, Policy, ToolCategory, permission::Reason};
 use ac_storage::domain::MessageQuery;
 use ac_testkit::{Turn, server::turn::Match};
 use serde_json::{Map, json};
 
-use crate::desk::{Desk, build_mode, drain, is_end, names, story, until};
+use crate::desk::{Desk, build_mode, drain, is_end, names, send_and_rest, story, until};
 
 fn is_text(body: &EventBody) -> bool {
     matches!(body, EventBody::MessageUpdate { .. })
@@ -122,10 +122,11 @@ async fn follow_ups_run_one_after_the_other_and_are_seen_while_they_wait() {
 
 #[tokio::test]
 async fn a_follow_up_survives_the_process() {
-    let desk = Desk::new([Turn::tool("c1", "ask_user", json!({ "question": "?" })), Turn::text("one"), Turn::text("two")]);
+    let desk = Desk::new([Turn::tool("c1", "write", json!({ "what": "a" })), Turn::text("one"), Turn::text("two")]);
     let first = desk.open("a");
     let session = first.create_session("ann").await.unwrap();
-    session.send_message("go").await.unwrap();
+    session.switch_mode("build").await.unwrap();
+    send_and_rest(&session, "go").await;
     session.follow_up("and then").await.unwrap();
     first.shutdown().await;
 
@@ -134,12 +135,32 @@ async fn a_follow_up_survives_the_process() {
     assert_eq!(session.queue().await.unwrap().len(), 1);
     assert_eq!(session.display_state().queued_follow_ups, 1);
     let mut events = session.subscribe();
-    session.respond_to_tool_suspension(json!("yes"), None).await.unwrap();
+    session.respond_to_tool_approval(ApprovalDecision::Approve, None).await.unwrap();
     until(&mut events, is_end).await;
     until(&mut events, is_end).await;
     let stored = session.messages(None, MessageQuery::default()).await.unwrap();
     assert_eq!(stored.items.last().unwrap().message.text(), "two");
     second.shutdown().await;
+}
+
+/// SPEC S-33.
+#[tokio::test]
+async fn a_follow_up_to_a_run_that_waits_for_answers_alone_joins_it() {
+    let desk = Desk::new([Turn::tool("c1", "ask_user", json!({ "question": "?" })), Turn::text("one")]);
+    let controller = desk.open("");
+    let session = controller.create_session("ann").await.unwrap();
+    session.send_message("go").await.unwrap();
+    assert!(session.follow_up("and then").await.unwrap().started.is_none());
+    let queue = session.queue().await.unwrap();
+    assert_eq!((queue.len(), queue[0].kind), (1, ac_core::event::QueueKind::Message));
+    let mut events = session.subscribe();
+    session.respond_to_tool_suspension(json!("yes"), None).await.unwrap();
+    until(&mut events, is_end).await;
+    let asked = desk.server.requests()[1].body["messages"].clone();
+    let last: Vec<_> = asked.as_array().unwrap().iter().rev().take(2).map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(last, ["user", "tool"], "after the answer, and as it was written: nothing worked when it came");
+    assert_eq!(asked.as_array().unwrap().last().unwrap()["content"], "and then");
+    controller.shutdown().await;
 }
 
 #[tokio::test]

@@ -35,9 +35,9 @@ impl Driver {
     async fn messages(&mut self) -> Result<Vec<Arc<Message>>, RunError> {
         let limit = self.shared.settings.history;
         if self.history.is_none() {
-            self.history = Some(History::load(self.shared.storage.as_ref(), &self.snapshot.thread, limit).await?);
+            self.history = Some(History::load(self.shared.storage.as_ref(), &self.snapshot.thread, &self.snapshot.run, limit).await?);
         }
-        Ok(self.history.as_ref().map(|history| history.request(limit)).unwrap_or_default())
+        Ok(self.history.as_ref().map(|history| history.request(&self.snapshot.run, limit)).unwrap_or_default())
     }
 
     /// The tools that the profile names and that exist.

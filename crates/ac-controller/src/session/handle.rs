@@ -214,6 +214,7 @@ impl Session {
                     Arc::make_mut(&mut view.state).extend(state.clone());
                 }
                 view.record = record;
+                view.show_rules();
             });
             *slot = Some(cell);
         }

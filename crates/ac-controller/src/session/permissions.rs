@@ -1,11 +1,26 @@
 use ac_core::{
-    Decision, Grant, PermissionRules, Policy, ToolCategory, ToolDefinition,
+    Decision, EventBody, Grant, PermissionRules, Policy, ToolCategory, ToolDefinition,
     permission::{Circumstances, GrantTarget, Subject, decide},
 };
 use serde_json::Value;
 
-use super::{Session, record::Change};
-use crate::{ControllerError, ControllerErrorKind, config::PreparedMode};
+use super::{Session, handle::View, record::Change};
+use crate::{ControllerError, ControllerErrorKind, config::PreparedMode, feed::About};
+
+/// Where the state shows the rules (SPEC T-23).
+pub(crate) const RULES_KEY: &str = "permissionRules";
+
+impl View {
+    /// Shows the rules in the state, where there are any.
+    pub(crate) fn show_rules(&mut self) {
+        let rules = &self.record.rules;
+        if *rules == PermissionRules::default() && !self.state.contains_key(RULES_KEY) {
+            return;
+        }
+        let shown = serde_json::json!({ "categories": rules.categories, "tools": rules.tools });
+        std::sync::Arc::make_mut(&mut self.state).insert(RULES_KEY.into(), shown);
+    }
+}
 
 impl Session {
     /// What was laid down.
@@ -50,7 +65,14 @@ impl Session {
         let _turn = self.turn().await?;
         self.settle_outbox().await?;
         let write = |changed| if changed { Change::Write(()) } else { Change::Nothing(()) };
-        self.write(|record| Ok(write(change(&mut record.rules))), |()| {}).await
+        self.write(
+            |record| Ok(write(change(&mut record.rules))),
+            |()| {
+                self.inner().change_view(View::show_rules);
+                self.tell(About::default(), EventBody::StateChanged { state: self.state(), changed: vec![RULES_KEY.into()] });
+            },
+        )
+        .await
     }
 
     /// What was allowed for longer than once, in the order in which it was allowed.

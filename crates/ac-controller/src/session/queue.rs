@@ -26,7 +26,8 @@ const SHOWN: usize = 200;
 
 impl Session {
     /// Runs a message after the open run and after what waits before it, as a run of its own; at once where nothing is open (`R8`,
-    /// SPEC S-33). Resolves on acceptance: the message is stored.
+    /// SPEC S-33). A run that does not work because it waits for answers is not waited for: the message joins it, as a sent one would.
+    /// Resolves on acceptance: the message is stored.
     ///
     /// # Errors
     /// As [`Session::submit`].
@@ -36,13 +37,20 @@ impl Session {
         let thread = self.bound_thread().await?;
         let id = message.id.clone();
         let waits = self.refresh().await?.queue.iter().any(|item| item.thread == thread);
-        if !waits && self.close_finished(&thread).await?.is_none() {
-            let start =
-                Start { thread: thread.clone(), message: message.clone(), request_context: request_context.clone(), from_queue: false };
-            match self.start_run(start).await {
-                Err(error) if error.kind() == ControllerErrorKind::Run(ac_agent::RunErrorKind::Busy) => {}
-                other => return Ok(Queued { message: id, started: Some(other?) }),
+        let open = if waits { None } else { Some(self.close_finished(&thread).await?) };
+        match open {
+            Some(None) => {
+                let start =
+                    Start { thread: thread.clone(), message: message.clone(), request_context: request_context.clone(), from_queue: false };
+                match self.start_run(start).await {
+                    Err(error) if error.kind() == ControllerErrorKind::Run(ac_agent::RunErrorKind::Busy) => {}
+                    other => return Ok(Queued { message: id, started: Some(other?) }),
+                }
             }
+            Some(Some(run)) if !self.is_at_work(&run).await? && self.join(&run, &message, false).await? => {
+                return Ok(Queued { message: id, started: None });
+            }
+            _ => {}
         }
         let item = FollowUp { thread: thread.clone(), message, request_context };
         self.write(

@@ -160,7 +160,11 @@ impl Session {
         // Judged first: a message that is refused stops nothing.
         let (message, request_context) = message.into().into_message(self.shared())?;
         let thread = self.bound_thread().await?;
+        let mut message = message;
         if let Some(run) = self.active_run(&thread).await? {
+            if self.is_at_work(&run).await? {
+                while_active(&mut message);
+            }
             self.end_run(&thread, &run).await?;
         }
         self.deliver_or_start(thread, message, request_context, true).await
@@ -247,9 +251,11 @@ impl Session {
     }
 
     /// Hands a message to an open run. Says whether the run took it; one that ended meanwhile did not.
-    async fn join(&self, run: &RunId, message: &Message, decline: bool) -> Result<bool, ControllerError> {
+    pub(crate) async fn join(&self, run: &RunId, message: &Message, decline: bool) -> Result<bool, ControllerError> {
         let mut message = message.clone();
-        message.meta.attributes.insert("delivery".into(), "while-active".into());
+        if self.is_at_work(run).await? {
+            while_active(&mut message);
+        }
         match self.shared().runtime.deliver(self.host(), run, Input::Message { message, decline }).await {
             Ok(_) => Ok(true),
             Err(error) => match error.kind() {
@@ -257,6 +263,15 @@ impl Session {
                 _ => Err(error.into()),
             },
         }
+    }
+
+    /// Whether a segment of the run is open, here or in another process. One that waits for answers alone is at rest.
+    pub(crate) async fn is_at_work(&self, run: &RunId) -> Result<bool, ControllerError> {
+        if let Some(handle) = self.shared().runtime.live(run) {
+            return Ok(handle.status().segment_open);
+        }
+        let stored = self.shared().runtime.load(run).await?;
+        Ok(stored.is_some_and(|(_, snapshot)| snapshot.posture() == ac_engine::Posture::Moving))
     }
 
     /// The open run of a thread. One whose end is decided, and that its owner left behind, is closed first (`R1`).
@@ -347,6 +362,11 @@ impl Session {
             self.shared().tasks.spawn_on(task, &runtime);
         }
     }
+}
+
+/// The model reads that the person wrote while it worked (SPEC S-16).
+fn while_active(message: &mut Message) {
+    message.meta.attributes.insert("delivery".into(), "while-active".into());
 }
 
 /// Where a run's profile keeps its thread, for the model that its plan leads to.

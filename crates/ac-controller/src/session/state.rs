@@ -49,6 +49,8 @@ impl Session {
                 let mut kept = state.as_ref().clone();
                 // Never survives: a recovered run asks again.
                 kept.remove("yolo");
+                // The record has them.
+                kept.remove(super::permissions::RULES_KEY);
                 self.write(
                     |record| {
                         record.state = Some(kept.clone());

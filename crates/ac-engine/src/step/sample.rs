@@ -122,11 +122,13 @@ impl RunSnapshot {
         if self.phase == Phase::Sampling && self.attempt == attempt { Ok(()) } else { Err(Refusal::Stale) }
     }
 
-    /// Makes what the model said the step's message. Where it said nothing there is none: an empty message is no legal history.
+    /// Makes what the model said the step's message. Where it said nothing there is none, for an empty message is no legal history; only
+    /// an error is kept by itself, for people to read (SPEC T-46), and no model is ever sent it.
     fn keep(&mut self, turn: &mut Turn, parts: Vec<Part>, error: Option<ErrorInfo>) {
-        if parts.is_empty() {
+        if parts.is_empty() && error.is_none() {
             return;
         }
+        let said_nothing = parts.is_empty();
         let changed = (0..parts.len()).collect();
         let mut message = Message::new(self.message_id(), Role::Assistant, parts, turn.at);
         message.meta.run = Some(self.run.clone());
@@ -135,6 +137,9 @@ impl RunSnapshot {
         message.meta.error = error;
         let message = Arc::new(message);
         turn.put(message.clone());
+        if said_nothing {
+            return;
+        }
         turn.tell(Moment::MessageChanged { message: message.clone(), parts: changed });
         self.message = Some(message);
     }
