@@ -4,6 +4,7 @@
 //! here; tools run as tasks of a set that the driver owns.
 
 mod commit;
+mod judge;
 mod sample;
 mod tools;
 
@@ -64,6 +65,7 @@ pub(crate) struct Driver {
     /// Parent of the tokens of everything in flight.
     cancel: CancelToken,
     sampling: Option<Sampling>,
+    judging: Option<judge::Judging>,
     /// The model is not asked again before this.
     backoff: Option<Instant>,
     /// The model call was told to stop; what it showed is reported next.
@@ -121,6 +123,7 @@ impl Driver {
             park,
             cancel: CancelToken::new(),
             sampling: None,
+            judging: None,
             backoff: None,
             stopped: false,
             tools: JoinSet::new(),
@@ -177,7 +180,7 @@ impl Driver {
             self.backoff = None;
         }
         // While the model answers there is nothing to dispatch.
-        if self.backoff.is_none() && self.sampling.is_none() && self.feed(None).await? == Go::End {
+        if self.backoff.is_none() && self.sampling.is_none() && self.judging.is_none() && self.feed(None).await? == Go::End {
             return Ok(Go::End);
         }
         if self.in_flight() || !self.snapshot.outbox.is_empty() {
@@ -190,7 +193,7 @@ impl Driver {
     }
 
     fn in_flight(&self) -> bool {
-        self.sampling.is_some() || !self.working.is_empty() || self.backoff.is_some()
+        self.sampling.is_some() || self.judging.is_some() || !self.working.is_empty() || self.backoff.is_some()
     }
 
     /// Nothing moves: gives the lease back and looks once more, so that an answer that was committed meanwhile is not missed (`R3`).
@@ -234,6 +237,7 @@ impl Driver {
             () = tokio::time::sleep_until(self.poll_at) => Next::Poll,
             // After the clocks: a model that is always ready starves nobody.
             sampled = sampled(&mut self.sampling) => Next::Sampled(sampled),
+            judged = judge::judged(&mut self.judging) => Next::Judged(judged),
             () = until(self.backoff) => Next::Backoff,
         };
         let result = match next {
@@ -249,6 +253,7 @@ impl Driver {
                 Ok(Go::On)
             }
             Next::Sampled(sampled) => self.sampled(sampled).await,
+            Next::Judged(judgement) => self.judged(judgement).await,
             Next::Backoff => {
                 self.backoff = None;
                 Ok(Go::On)
@@ -359,6 +364,7 @@ impl Driver {
     async fn park(&mut self) -> Go {
         self.parking = true;
         self.sampling = None;
+        self.judging = None;
         let deadline = Instant::now() + self.shared.settings.grace;
         while !self.working.is_empty() {
             let report = tokio::select! {
@@ -378,6 +384,7 @@ impl Driver {
     /// Drops the model call and every tool.
     async fn stop_work(&mut self) {
         self.sampling = None;
+        self.judging = None;
         self.cancel.cancel();
         self.tools.shutdown().await;
         self.working.clear();
@@ -416,6 +423,7 @@ enum Next {
     Tool(Result<(tokio::task::Id, tools::Report), tokio::task::JoinError>),
     Progress,
     Sampled(Sampled),
+    Judged(crate::Judgement),
     Backoff,
     Kill,
     Renew,

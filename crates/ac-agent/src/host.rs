@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
-use ac_core::{Decision, EventBody, ModelError, ModelId, ModelProvider, ResourceId, RunId, ThreadId, ToolDefinition, tool::Capabilities};
+use ac_core::{CancelToken, Decision, EventBody, Message, ModelError, ModelId, ModelProvider, ResourceId, RunId, ThreadId, ToolDefinition, tool::Capabilities};
 use ac_engine::{Outbox, Profile, RunSnapshot};
 use ac_tools::ToolSet;
 use async_trait::async_trait;
 
-use crate::RunError;
+use crate::{RunError, progress::ProgressBuffer};
 
 /// Which run something is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,32 @@ pub struct RunRef {
     pub thread: ThreadId,
     /// Whose thread that is.
     pub resource: ResourceId,
+}
+
+/// What was found about the last word of a run. Nothing, by default: the run ends.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Judgement {
+    /// The run goes on with another step.
+    pub go_on: bool,
+    /// Put into the history, for the model to read.
+    pub message: Option<Message>,
+    /// Told as `goal_evaluation`.
+    pub verdict: Option<serde_json::Value>,
+}
+
+/// What judging may use.
+#[derive(Clone, Debug)]
+pub struct JudgeContext {
+    /// Fires when the verdict is not wanted any more.
+    pub cancel: CancelToken,
+    pub(crate) progress: Arc<ProgressBuffer>,
+}
+
+impl JudgeContext {
+    /// Tells whoever listens, within the run's segment. Never waits.
+    pub fn tell(&self, body: EventBody) {
+        self.progress.event(body);
+    }
 }
 
 /// What a run needs from whoever it works for.
@@ -49,6 +75,24 @@ pub trait RunHost: Send + Sync + 'static {
     /// # Errors
     /// When it could not be done; it is tried again.
     async fn apply(&self, snapshot: &RunSnapshot, item: &Outbox) -> Result<(), RunError>;
+
+    /// Whether the last word of this run has to be judged before the run ends. Asked of runs whose profile says
+    /// [`judged`](Profile::judged) only, before the answer is committed, so it must be quick: where there is nothing to judge by, the run
+    /// ends in the same commit.
+    ///
+    /// # Errors
+    /// When it cannot be found out; the run then stops where it is, and is recovered.
+    async fn judges(&self, run: &RunRef) -> Result<bool, RunError> {
+        let _ = run;
+        Ok(false)
+    }
+
+    /// Judges the last word of a run. Must end, whatever happens; it is dropped when the run goes on or is stopped meanwhile. Asked again
+    /// for the same step after a crash.
+    async fn judge(&self, snapshot: &RunSnapshot, cx: JudgeContext) -> Judgement {
+        let _ = (snapshot, cx);
+        Judgement::default()
+    }
 
     /// Tells whoever listens. Never waits.
     fn tell(&self, run: &RunRef, body: EventBody);

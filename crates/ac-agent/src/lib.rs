@@ -28,7 +28,7 @@ mod teller;
 pub use agent::{Agent, AgentBuilder, AgentChunk, AgentStream, ChunkBody, StreamOptions};
 pub use error::{RunError, RunErrorKind};
 pub use handle::{Accepted, RunHandle, RunStatus};
-pub use host::{RunHost, RunRef};
+pub use host::{JudgeContext, Judgement, RunHost, RunRef};
 pub use record::RunOrigin;
 pub use runtime::Runtime;
 pub use settings::RuntimeSettings;

@@ -34,6 +34,11 @@ impl ProgressBuffer {
         self.notify.notified().await;
     }
 
+    /// An event that belongs to no call.
+    pub(crate) fn event(&self, body: EventBody) {
+        self.report(&ToolCallId::from(""), ToolProgress::Event(Box::new(body)));
+    }
+
     /// Takes what waits, as events.
     pub(crate) fn take(&self) -> Vec<EventBody> {
         let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));

@@ -115,6 +115,7 @@ impl Teller {
                 }
             }
             Moment::CallEnded(call) => self.call_ended(call),
+            Moment::Judged(payload) => self.tell(EventBody::GoalEvaluation { payload }),
             Moment::Usage(usage) => self.spent.push(usage),
             Moment::QueueChanged => self.queue_changed(now),
             Moment::SegmentEnd { reason, finish, error } => self.end_segment(reason, finish, error),

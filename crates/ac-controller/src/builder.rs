@@ -8,7 +8,7 @@ use ac_tools::{DuplicateTool, ToolSet};
 use serde_json::{Map, Value};
 
 use crate::{
-    AgentConfig, AgentController, ControllerError, ControllerErrorKind, EventBus, LocalBus, Mode, ModelRouter, SystemClock, UuidIds,
+    AgentConfig, AgentController, ControllerError, ControllerErrorKind, EventBus, GoalJudge, LocalBus, Mode, ModelRouter, SystemClock, UuidIds,
     config::{CategoryResolver, Config, Lender, PreparedMode},
 };
 
@@ -39,6 +39,7 @@ pub struct ControllerBuilder {
     persist_state: bool,
     ephemeral_permissions: bool,
     lend: Option<Arc<Lender>>,
+    judge: Option<GoalJudge>,
 }
 
 impl Default for ControllerBuilder {
@@ -66,6 +67,7 @@ impl Default for ControllerBuilder {
             persist_state: false,
             ephemeral_permissions: false,
             lend: None,
+            judge: None,
         }
     }
 }
@@ -210,6 +212,12 @@ impl ControllerBuilder {
         self
     }
 
+    /// Judges the goals of threads after each answer; without a judge they are kept and nothing is judged.
+    pub fn goal_judge(mut self, judge: GoalJudge) -> Self {
+        self.judge = Some(judge);
+        self
+    }
+
     /// Checks everything and makes the controller. Nothing is read or written yet.
     ///
     /// # Errors
@@ -241,6 +249,7 @@ impl ControllerBuilder {
             persist_state: self.persist_state,
             ephemeral_permissions: self.ephemeral_permissions,
             lend: self.lend,
+            judge: self.judge,
             common_tools,
         };
         Ok(AgentController::new(config, storage, self.clock, self.ids, self.bus, self.runtime))

@@ -8,7 +8,7 @@ use ac_engine::Limits;
 use ac_tools::ToolSet;
 use serde_json::{Map, Value};
 
-use crate::Mode;
+use crate::{GoalJudge, Mode};
 
 /// The way from the name of a model to somebody who answers for it.
 ///
@@ -87,6 +87,7 @@ pub(crate) struct Config {
     pub(crate) persist_state: bool,
     pub(crate) ephemeral_permissions: bool,
     pub(crate) lend: Option<Arc<Lender>>,
+    pub(crate) judge: Option<GoalJudge>,
     pub(crate) common_tools: Arc<ToolSet>,
 }
 

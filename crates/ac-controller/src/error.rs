@@ -54,6 +54,10 @@ pub enum ControllerErrorKind {
     InvalidAnswer,
     /// The run is being aborted (`R6`).
     Aborting,
+    /// The session is bound to no thread.
+    NoThread,
+    /// A goal without an objective, or with limits that no run fits into.
+    InvalidGoal,
     /// The state would not fit its schema, or holds what may not be set this way.
     InvalidState,
     /// Somebody else changed the same thing over and over; try again.
@@ -120,6 +124,8 @@ impl ControllerError {
             K::Ambiguous => "answer.ambiguous",
             K::InvalidAnswer => "answer.invalid",
             K::Aborting => "answer.aborting",
+            K::NoThread => "session.no_thread",
+            K::InvalidGoal => "goal.invalid",
             K::InvalidState => "state.invalid",
             K::Contended => "session.contended",
             K::Run(kind) => RunError::new(kind, "").code(),

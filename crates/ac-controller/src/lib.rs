@@ -7,6 +7,7 @@
 //! What it must not know: HTTP, chat platforms, terminals.
 #![deny(missing_docs)]
 
+mod ask;
 mod builder;
 mod bus;
 mod config;
@@ -14,10 +15,12 @@ mod controller;
 mod env;
 mod error;
 mod feed;
+mod goal;
 mod map;
 mod mode;
 mod recovery;
 mod session;
+mod signal;
 
 pub use ac_agent::{Accepted, RunHandle, RunStatus, RuntimeSettings};
 pub use ac_engine::{Answer, Limits};
@@ -27,7 +30,9 @@ pub use config::{AgentConfig, CategoryResolver, Lender, ModelRouter};
 pub use controller::{AgentController, SessionRequest};
 pub use env::{SystemClock, UuidIds};
 pub use error::{ControllerError, ControllerErrorKind};
+pub use goal::{Goal, GoalJudge, GoalStatus, GoalUpdate, NewGoal};
 pub use mode::Mode;
 pub use session::{
     ApprovalDecision, ModeView, ModelChoice, Pending, Queued, Session, Settled, Settlement, StateUpdate, Submitted, UserMessage,
 };
+pub use signal::{Signal, SignalAction, SignalSent, WhenActive, WhenIdle};

@@ -3,8 +3,10 @@
 mod apply;
 mod bind;
 mod children;
+mod goal;
 mod handle;
 mod host;
+mod kept;
 mod live;
 mod message;
 mod modes;
@@ -13,7 +15,9 @@ mod permissions;
 mod queue;
 mod record;
 mod run;
+mod signal;
 mod state;
+mod thread_state;
 mod threads;
 
 pub(crate) use handle::Inner;

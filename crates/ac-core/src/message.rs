@@ -101,12 +101,38 @@ pub struct MessageMeta {
     /// What the host keeps with it.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub host: Map<String, Value>,
+    /// What kind of signal it is, for [`Role::Signal`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<SignalInfo>,
 }
 
 impl MessageMeta {
     /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// What kind of signal a message is (WIRE 6.1).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SignalInfo {
+    /// `notification`, `reactive`, `state`, … .
+    pub kind: String,
+    /// The name of the element in which a model reads it.
+    pub tag: String,
+    /// What programs read of it; models do not.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+    /// It is put into the thread and makes no run go on: a run whose model is done ends, and takes it along.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub quiet: bool,
+}
+
+impl Message {
+    /// Whether a run that is done goes on for the sake of this message.
+    pub fn prompts(&self) -> bool {
+        !(self.role == Role::Signal && self.meta.signal.as_ref().is_some_and(|info| info.quiet))
     }
 }
 

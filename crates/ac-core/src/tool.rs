@@ -6,6 +6,7 @@
 mod context;
 mod error;
 mod output;
+mod state;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use async_trait::async_trait;
 pub use context::{Capabilities, NoProgress, NoSuspension, ProgressSink, ToolContext, ToolContextParts, ToolProgress};
 pub use error::{ToolError, ToolErrorKind};
 pub use output::{FileChange, ToolOutput};
+pub use state::{ThreadState, ThreadValue};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

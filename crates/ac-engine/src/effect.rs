@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use ac_core::{ErrorInfo, FinishReason, Message, MessageId, PendingId, ToolCallId, Usage, event::EndReason};
+use serde_json::Value;
 
 /// What follows from an input. Exhaustive on purpose: a driver must react to each.
 ///
@@ -26,6 +27,13 @@ pub enum Effect {
         /// Names this start in what is reported about it.
         attempt: u32,
     },
+    /// Judge the last word of the step. From `Dispatch` only.
+    Judge {
+        /// The step; named in what is reported.
+        step: u32,
+    },
+    /// Nobody wants that verdict any more.
+    StopJudge,
     /// Stop the model call.
     StopSample {
         /// Which.
@@ -80,6 +88,8 @@ pub enum Moment {
     },
     /// A call has its result, in the step's message.
     CallEnded(ToolCallId),
+    /// The last word was judged; as the host said it.
+    Judged(Value),
     /// Tokens of one step.
     Usage(Usage),
     /// What waits in `queued` changed.

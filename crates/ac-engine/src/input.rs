@@ -100,6 +100,17 @@ pub enum Input {
         /// What it used, added to the thread's tokens.
         usage: Option<Usage>,
     },
+    /// The host judged the run's last word, in [`Phase::Judging`](crate::Phase::Judging).
+    Judged {
+        /// The step whose answer it is about.
+        step: u32,
+        /// Goes on with another step; otherwise the run is complete.
+        go_on: bool,
+        /// Put into the history: what the model reads of the verdict.
+        message: Option<Message>,
+        /// Told to whoever listens, as it is; `None` where nothing was judged.
+        verdict: Option<Value>,
+    },
     /// A person answered.
     Answer {
         /// Which wait.

@@ -71,7 +71,7 @@ impl RunSnapshot {
     pub fn posture(&self) -> Posture {
         match &self.phase {
             Phase::Finished { .. } => Posture::Finished,
-            Phase::Ready | Phase::Sampling => Posture::Moving,
+            Phase::Ready | Phase::Sampling | Phase::Judging { .. } => Posture::Moving,
             Phase::Tools { slots } => {
                 let any = |test: fn(&SlotStatus) -> bool| slots.iter().any(|slot| test(&slot.status));
                 if any(|status| status.works() || matches!(status, SlotStatus::Child { .. })) {

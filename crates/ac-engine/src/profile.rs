@@ -33,6 +33,9 @@ pub struct Profile {
     /// The host's own, kept with the run.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub host: Map<String, Value>,
+    /// Before the run ends with an answer, the host judges whether it goes on ([`Input::Judged`](crate::Input::Judged)).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub judged: bool,
 }
 
 impl Profile {
@@ -48,6 +51,7 @@ impl Profile {
             request_context: Map::new(),
             options: Map::new(),
             host: Map::new(),
+            judged: false,
         }
     }
 }

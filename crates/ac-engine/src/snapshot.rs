@@ -103,6 +103,11 @@ pub enum Phase {
         /// One for each call, in order.
         slots: Vec<Slot>,
     },
+    /// The model gave its last word, and somebody judges whether the work is done ([`Profile::judged`]).
+    Judging {
+        /// The owner was told to ask.
+        asked: bool,
+    },
     /// Decided how it ends. Closed once the outbox is empty.
     Finished {
         /// How.

@@ -1,6 +1,7 @@
 mod abort;
 mod answer;
 mod dispatch;
+mod judge;
 mod message;
 mod recover;
 mod sample;
@@ -32,6 +33,7 @@ impl RunSnapshot {
             Input::ToolDelegated { call, attempt, child } => self.tool_delegated(&mut turn, &call, attempt, child)?,
             Input::ToolInterrupted { call, attempt } => self.tool_interrupted(&mut turn, &call, attempt)?,
             Input::ChildFinished { call, result, usage } => self.child_finished(&mut turn, &call, result, usage)?,
+            Input::Judged { step, go_on, message, verdict } => self.judged(&mut turn, step, go_on, message, verdict)?,
             Input::Answer { pending, answer, plan, request_context } => {
                 self.answered(&mut turn, &pending, answer, plan, request_context)?;
             }
@@ -128,9 +130,20 @@ impl RunSnapshot {
                 turn.tell(Moment::SegmentEnd { reason: EndReason::Aborted, finish: self.finish, error: None });
             }
             Some(_) => return self.end(turn, Outcome::Aborted),
-            None if last && self.queued.is_empty() => return self.end(turn, Outcome::Complete),
+            None if last && !self.queued.iter().any(|message| message.prompts()) => {
+                // The last word of a child is its parent's to judge.
+                if !self.profile.judged || self.parent.is_some() {
+                    return self.end(turn, Outcome::Complete);
+                }
+                self.phase = Phase::Judging { asked: false };
+                return;
+            }
             None => {}
         }
+        self.next_step();
+    }
+
+    fn next_step(&mut self) {
         self.phase = Phase::Ready;
         self.step = self.step.saturating_add(1);
         self.message = None;
@@ -199,7 +212,7 @@ impl RunSnapshot {
     /// which have limits of their own and may wait for people themselves, have.
     fn keep_time(&mut self, at: Timestamp) {
         let works = match &self.phase {
-            Phase::Ready | Phase::Sampling => true,
+            Phase::Ready | Phase::Sampling | Phase::Judging { .. } => true,
             Phase::Tools { slots } => slots.iter().any(|slot| slot.status.works()),
             Phase::Finished { .. } => false,
         };

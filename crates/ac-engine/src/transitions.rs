@@ -18,6 +18,8 @@ pub enum Place {
     Sampling,
     /// The run: calls are worked on.
     Tools,
+    /// The run: its last word is judged.
+    Judging,
     /// The run: over, with something left in the outbox.
     Finished,
     /// The run: over.
@@ -51,6 +53,7 @@ impl Place {
             Phase::Ready => Self::Ready,
             Phase::Sampling => Self::Sampling,
             Phase::Tools { .. } => Self::Tools,
+            Phase::Judging { .. } => Self::Judging,
             Phase::Finished { .. } if run.is_closed() => Self::Closed,
             Phase::Finished { .. } => Self::Finished,
         }
@@ -91,6 +94,7 @@ pub fn trigger(input: &Input) -> &'static str {
         Input::ToolDelegated { .. } => "ToolDelegated",
         Input::ToolInterrupted { .. } => "ToolInterrupted",
         Input::ChildFinished { .. } => "ChildFinished",
+        Input::Judged { .. } => "Judged",
         Input::Answer { answer, .. } => match answer {
             Answer::Approve { .. } => "Approve",
             Answer::Decline { .. } => "Decline",
@@ -125,6 +129,7 @@ pub const TRANSITIONS: &[(Place, &str, Place)] = {
         (Sampling, "SampleStopped", Closed),
         (Sampling, "Sampled", Ready),
         (Sampling, "Sampled", Tools),
+        (Sampling, "Sampled", Judging),
         (Sampling, "Sampled", Closed),
         (Sampling, "Sampled", AwaitingApproval),
         (Sampling, "Sampled", Queued),
@@ -155,6 +160,11 @@ pub const TRANSITIONS: &[(Place, &str, Place)] = {
         (Tools, "ToolSuspended", Ready),
         (Tools, "ToolSuspended", Finished),
         (Tools, "ToolSuspended", Closed),
+        (Judging, "Abort", Closed),
+        (Judging, "Inject", Ready),
+        (Judging, "Judged", Ready),
+        (Judging, "Judged", Closed),
+        (Judging, "Message", Ready),
         (Finished, "Applied", Closed),
         (AwaitingApproval, "Abort", Done),
         (AwaitingApproval, "Approve", Queued),
@@ -223,7 +233,7 @@ pub fn moves(before: &RunSnapshot, on: &'static str, after: &RunSnapshot) -> Vec
 
 /// The machine as two Mermaid state diagrams in Markdown: the run, and a call of its open step.
 pub fn diagram() -> String {
-    let run = [Place::Ready, Place::Sampling, Place::Tools, Place::Finished, Place::Closed];
+    let run = [Place::Ready, Place::Sampling, Place::Tools, Place::Judging, Place::Finished, Place::Closed];
     let mut text = String::from("```mermaid\nstateDiagram-v2\n    [*] --> Ready: start\n");
     draw(&mut text, |from, to| run.contains(&from) && run.contains(&to), Place::to_string);
     text.push_str("    Closed --> [*]\n```\n\n```mermaid\nstateDiagram-v2\n");

@@ -151,9 +151,17 @@ fn content(message: &Message) -> Vec<Content<'_>> {
     content
 }
 
-/// A signal, and a person's message with attributes, is shown as an element: `<user delivery="while-active">…</user>`.
-fn marked(message: &Message, text: String) -> String {
-    let tag = if message.role == Role::User { "user" } else { "signal" };
+/// A signal, and a person's message with attributes, is shown as an element: `<user delivery="while-active">…</user>`. What comes from
+/// elsewhere cannot end the element of a signal.
+fn marked(message: &Message, mut text: String) -> String {
+    let tag = match &message.meta.signal {
+        _ if message.role == Role::User => "user",
+        Some(info) if is_name(&info.tag) => info.tag.as_str(),
+        _ => "signal",
+    };
+    if message.role == Role::Signal {
+        text = text.replace(&format!("</{tag}"), &format!("&lt;/{tag}"));
+    }
     if message.role == Role::User && message.meta.attributes.is_empty() {
         return text;
     }
@@ -164,4 +172,8 @@ fn marked(message: &Message, text: String) -> String {
         element.push_str(&format!(" {name}=\"{value}\""));
     }
     format!("{element}>{text}</{tag}>")
+}
+
+fn is_name(tag: &str) -> bool {
+    tag.starts_with(|c: char| c.is_ascii_alphabetic()) && tag.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
 }

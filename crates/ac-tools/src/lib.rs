@@ -9,6 +9,7 @@ mod set;
 #[cfg(feature = "skills")]
 pub mod skills;
 mod submit_plan;
+pub mod tasks;
 #[cfg(test)]
 mod testing;
 #[cfg(feature = "schema")]
@@ -22,5 +23,6 @@ pub use ask_user::AskUser;
 pub use hook::{ToolHook, hooked};
 pub use set::{DuplicateTool, ToolSet};
 pub use submit_plan::SubmitPlan;
+pub use tasks::{TaskCheck, TaskComplete, TaskUpdate, TaskWrite, task_tools};
 #[cfg(feature = "schema")]
 pub use typed::TypedTool;

@@ -3,11 +3,13 @@
 
 mod answers;
 mod desk;
+mod goals;
 mod modes;
 mod permissions;
 mod processes;
 mod registry;
 mod reports;
 mod running;
+mod tasks;
 mod threads;
 mod turmoil;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ac_core::{Message, event::EndReason};
-use ac_engine::{Effect, Input, Moment, Resolution, RunSnapshot, SlotStatus};
+use ac_engine::{Effect, Input, Moment, Phase, Resolution, RunSnapshot, SlotStatus};
 use ac_storage::Lease;
 
 use super::{Driver, Go};
@@ -35,13 +35,14 @@ impl Driver {
                     }
                 }
             }
+            self.pass_unjudged(at, &mut next, &mut effects).await?;
             if next.outbox.is_empty() && !self.parking && self.backoff.is_none() && self.may_dispatch(&next) {
                 effects.extend(next.step(at, Input::Dispatch)?);
             }
             if effects.is_empty() && next == self.snapshot {
                 return Ok(Go::On);
             }
-            let acts = effects.iter().any(|effect| matches!(effect, Effect::Sample { .. } | Effect::RunTool { .. }));
+            let acts = effects.iter().any(|effect| matches!(effect, Effect::Sample { .. } | Effect::RunTool { .. } | Effect::Judge { .. }));
             if acts && !self.hold(next.epoch).await? {
                 return Ok(self.lost().await);
             }
@@ -85,6 +86,8 @@ impl Driver {
                     }
                 }
                 Effect::RunTool { call, attempt } => self.start_tool(&call, attempt),
+                Effect::Judge { step } => self.start_judge(step),
+                Effect::StopJudge => self.judging = None,
                 Effect::StopSample { attempt } => self.stop_sample(attempt),
                 Effect::StopTool { call } => self.stop_tool(&call),
                 Effect::Tell(moment) => moments.push(moment),
@@ -150,6 +153,9 @@ impl Driver {
         }
         if now.queued != before.queued {
             self.teller.moment(Moment::QueueChanged, &now, before);
+        }
+        if !matches!(now.phase, Phase::Judging { .. }) {
+            self.judging = None;
         }
         if now.cancel.is_some() && before.cancel.is_none() {
             self.stop_sample(now.attempt);

@@ -6,7 +6,7 @@ use ac_agent::RunErrorKind;
 use ac_core::{
     DisplayState, RunId, ThreadId, Timestamp, Usage,
     display::{PendingApproval, PendingSuspension},
-    event::{PendingKind, ThreadInfo},
+    event::{PendingKind, Task, ThreadInfo},
 };
 use ac_engine::{Input, Phase, Posture};
 use ac_storage::{StorageErrorKind, ThreadRecord, domain::ThreadQuery};
@@ -34,6 +34,7 @@ pub(crate) struct Brought {
     approvals: Vec<Arc<PendingApproval>>,
     suspensions: Vec<Arc<PendingSuspension>>,
     running: bool,
+    tasks: Vec<Task>,
 }
 
 impl Brought {
@@ -42,6 +43,7 @@ impl Brought {
         state.pending_approvals = self.approvals;
         state.pending_suspensions = self.suspensions.into_iter().map(|open| (open.call.clone(), open)).collect();
         state.is_running = self.running;
+        state.tasks = self.tasks.into();
     }
 }
 
@@ -172,7 +174,8 @@ impl Session {
     pub(crate) async fn brought(&self, thread: &ThreadId) -> Result<Brought, ControllerError> {
         let runs = self.shared().storage.runs();
         let Some(head) = runs.head(thread).await? else { return Ok(Brought::default()) };
-        let mut brought = Brought { usage: head.value.usage, ..Brought::default() };
+        let tasks = self.shared().tasks(thread).await?;
+        let mut brought = Brought { usage: head.value.usage, tasks, ..Brought::default() };
         let Some(run) = head.value.active_run else { return Ok(brought) };
         brought.running = self.shared().runtime.live(&run).is_some_and(|handle| handle.status().segment_open);
         let Some((header, snapshot)) = self.shared().runtime.load(&run).await? else { return Ok(brought) };

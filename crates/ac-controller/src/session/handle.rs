@@ -37,6 +37,8 @@ pub(crate) struct Inner {
     /// What is stored of the session. Held while it is read and written, never while a run is waited for.
     cell: Mutex<Option<Cell>>,
     view: RwLock<View>,
+    /// One write of what tools keep with threads at a time.
+    keeping: Mutex<()>,
     opened: AtomicBool,
     deleted: AtomicBool,
 }
@@ -64,6 +66,7 @@ impl Inner {
             turn: Mutex::new(()),
             cell: Mutex::new(None),
             view: RwLock::new(view),
+            keeping: Mutex::new(()),
             opened: AtomicBool::new(false),
             deleted: AtomicBool::new(false),
         })
@@ -71,6 +74,10 @@ impl Inner {
 
     pub(crate) fn feed(&self) -> &Arc<Feed> {
         &self.feed
+    }
+
+    pub(crate) fn keeping(&self) -> &Mutex<()> {
+        &self.keeping
     }
 
     /// Whether the session was bound to its thread in this life of it.

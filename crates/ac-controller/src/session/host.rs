@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ac_agent::{RunError, RunErrorKind, RunHost, RunRef};
+use ac_agent::{JudgeContext, Judgement, RunError, RunErrorKind, RunHost, RunRef};
 use ac_core::{Decision, EventBody, ModelError, ModelId, ModelProvider, ThreadId, ToolDefinition, event::EndReason, tool::Capabilities};
 use ac_engine::{Outbox, OutboxAction, Profile, RunSnapshot};
 use ac_tools::ToolSet;
@@ -36,9 +36,10 @@ impl RunHost for Host {
     }
 
     fn capabilities(&self, run: &RunRef) -> Capabilities {
+        let ours = Capabilities::new().with(self.0.keeper(run));
         match &self.0.shared().config.lend {
-            Some(lend) => lend(run, Capabilities::new()),
-            None => Capabilities::new(),
+            Some(lend) => lend(run, ours),
+            None => ours,
         }
     }
 
@@ -67,6 +68,14 @@ impl RunHost for Host {
             _ => self.0.apply_item(snapshot, item).await?,
         }
         Ok(())
+    }
+
+    async fn judges(&self, run: &RunRef) -> Result<bool, RunError> {
+        Ok(self.0.has_active_goal(run).await?)
+    }
+
+    async fn judge(&self, snapshot: &RunSnapshot, cx: JudgeContext) -> Judgement {
+        self.0.judge_goal(snapshot, &cx).await
     }
 
     fn tell(&self, run: &RunRef, body: EventBody) {

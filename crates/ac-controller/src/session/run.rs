@@ -1,5 +1,5 @@
 use ac_agent::{RunErrorKind, RunHandle, RunOrigin, RunStatus};
-use ac_core::{ErrorInfo, EventBody, Message, MessageId, RunId, ThreadId};
+use ac_core::{ErrorInfo, Message, MessageId, RunId, ThreadId};
 use ac_engine::{Input, Outcome, Profile, StartRun};
 use serde_json::{Map, Value};
 
@@ -88,7 +88,7 @@ pub(crate) struct Start {
 }
 
 /// How often a message tries again when the run that it meets ends at that moment.
-const TRIES: usize = 32;
+pub(crate) const TRIES: usize = 32;
 
 impl Session {
     /// Sends a message and waits (SPEC S-9): one that starts a run until the run's segment ends, one that joins an open run until it is
@@ -135,17 +135,8 @@ impl Session {
                 }
                 continue;
             }
-            let storage = &self.shared().storage;
-            let head = storage.runs().head(&thread).await?.ok_or_else(|| ControllerError::thread_not_found(&thread))?;
-            match storage.messages().put(&thread, &message, head.version).await {
-                Ok(()) => {
-                    let about = crate::feed::About::thread(&thread);
-                    self.tell(about.clone(), EventBody::MessageStart { message: std::sync::Arc::new(message) });
-                    self.tell(about, EventBody::MessageEnd { id: id.clone() });
-                    return Ok(id);
-                }
-                Err(error) if error.kind() == ac_storage::StorageErrorKind::Conflict => {}
-                Err(error) => return Err(error.into()),
+            if self.put(&thread, &message).await? {
+                return Ok(id);
             }
         }
         Err(contended())
@@ -307,17 +298,29 @@ impl Session {
         self.settle_outbox().await?;
         let prepared = self.shared().mode(&self.mode())?;
         let profile = self.profile(prepared, &thread, request_context)?;
+        let goal = self.goal_to_tell(&thread).await?;
         let run = RunId::from(self.shared().ids.fresh("run"));
         let origin =
             RunOrigin { controller: self.shared().config.id.clone(), session: self.key().clone(), resource: self.resource().clone() };
         let id = message.id.clone();
-        let begin = StartRun { run: run.clone(), thread: thread.clone(), parent: None, profile, messages: vec![message], from_queue };
+        let mut messages = vec![message];
+        let told = goal.map(|(note, key)| {
+            messages.push(note);
+            key
+        });
+        let begin = StartRun { run: run.clone(), thread: thread.clone(), parent: None, profile, messages, from_queue };
         let handle = match self.shared().runtime.start(self.host(), origin, begin).await {
             Ok(handle) => Some(handle),
             // It is stored, and another process was faster to move it.
             Err(error) if error.kind() == RunErrorKind::Owned => None,
             Err(error) => return Err(error.into()),
         };
+        if let Some(key) = told
+            && let Err(error) = self.goal_told(&thread, &key).await
+        {
+            // The run is stored; at worst the next one is told again.
+            tracing::debug!(code = error.code(), "what the run was told of its goal was not noted");
+        }
         Ok(Submitted { message: id, thread, run, joined: false, handle })
     }
 
@@ -335,6 +338,7 @@ impl Session {
         profile.limits = config.limits;
         profile.request_context = context;
         profile.options = config.options.clone();
+        profile.judged = config.judge.is_some();
         profile.host.insert(THREAD_KEY.into(), thread.as_str().into());
         Ok(profile)
     }
@@ -372,6 +376,6 @@ fn while_active(message: &mut Message) {
 /// Where a run's profile keeps its thread, for the model that its plan leads to.
 pub(crate) const THREAD_KEY: &str = "thread";
 
-fn contended() -> ControllerError {
+pub(crate) fn contended() -> ControllerError {
     ControllerError::new(ControllerErrorKind::Contended, "the runs of this thread keep changing; try again")
 }

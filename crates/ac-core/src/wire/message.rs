@@ -37,10 +37,13 @@ fn signal(message: &Message, kind: &str, part_type: &str) -> Value {
         [Part::Text(text)] => json!(text.text),
         parts => parts.iter().map(signal_part).collect(),
     };
+    // A signal that says what it is keeps its attributes to itself; another one says it in them.
+    let info = message.meta.signal.as_ref();
+    let said = |key: &str| message.meta.attributes.get(key).cloned().unwrap_or_else(|| json!(kind));
     let mut data = json!({
         "id": message.id,
-        "type": message.meta.attributes.get("type").cloned().unwrap_or_else(|| json!(kind)),
-        "tagName": message.meta.attributes.get("tagName").cloned().unwrap_or_else(|| json!(kind)),
+        "type": info.map_or_else(|| said("type"), |info| json!(info.kind)),
+        "tagName": info.map_or_else(|| said("tagName"), |info| json!(info.tag)),
         "contents": contents,
         "createdAt": message.at.to_string(),
         "acceptedAt": message.at.to_string(),
@@ -49,11 +52,14 @@ fn signal(message: &Message, kind: &str, part_type: &str) -> Value {
         .meta
         .attributes
         .iter()
-        .filter(|(key, _)| !matches!(key.as_str(), "type" | "tagName"))
+        .filter(|(key, _)| info.is_some() || !matches!(key.as_str(), "type" | "tagName"))
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect();
     if !attributes.is_empty() {
         set(&mut data, "attributes", Value::Object(attributes));
+    }
+    if let Some(info) = info.filter(|info| !info.metadata.is_empty()) {
+        set(&mut data, "metadata", Value::Object(info.metadata.clone()));
     }
     if let Some(author) = &message.meta.author {
         set(

@@ -1,7 +1,7 @@
 use ac_core::ToolCallId;
 
 use super::{Settled, Turn, denied};
-use crate::{Answer, Cancel, Effect, OutboxAction, Phase, Refusal, Resolution, RunSnapshot, Slot, SlotStatus, pending, wording};
+use crate::{Answer, Cancel, Effect, OutboxAction, Outcome, Phase, Refusal, Resolution, RunSnapshot, Slot, SlotStatus, pending, wording};
 
 impl RunSnapshot {
     /// Everything stops. The run ends, or goes on with what a person wrote, once every call has its result (`R4`).
@@ -21,6 +21,11 @@ impl RunSnapshot {
             Phase::Tools { slots } => {
                 let all: Vec<usize> = (0..slots.len()).collect();
                 self.stop(turn, &all, wording::ABORTED);
+            }
+            // The answer is complete; only what might follow is stopped.
+            Phase::Judging { .. } => {
+                self.drop_judge(turn);
+                self.end(turn, Outcome::Aborted);
             }
             Phase::Finished { .. } => {}
         }

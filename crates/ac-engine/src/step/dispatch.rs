@@ -18,6 +18,10 @@ impl RunSnapshot {
                     turn.effects.push(Effect::RunTool { call: slot.call.clone(), attempt: slot.attempt });
                 }
             }
+            Phase::Judging { asked } if !*asked => {
+                *asked = true;
+                turn.effects.push(Effect::Judge { step: self.step });
+            }
             _ => {}
         }
     }

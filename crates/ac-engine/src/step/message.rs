@@ -13,8 +13,14 @@ impl RunSnapshot {
         if self.queued.iter().any(|queued| queued.id == message.id) {
             return Ok(());
         }
+        let prompts = message.prompts();
         self.queued.push(Arc::new(message));
         turn.tell(Moment::QueueChanged);
+        // What was just said counts for more than what somebody thinks of the answer before it.
+        if prompts && matches!(self.phase, Phase::Judging { .. }) {
+            self.drop_judge(turn);
+            self.next_step();
+        }
         if decline {
             self.decline_open(turn);
         }

@@ -26,6 +26,7 @@ impl RunSnapshot {
                 let started: Vec<usize> = (0..slots.len()).filter(|at| slots.get(*at).is_some_and(|slot| slot.status.started())).collect();
                 self.set_back(turn, &started);
             }
+            Phase::Judging { .. } => self.phase = Phase::Judging { asked: false },
             Phase::Ready | Phase::Finished { .. } => {}
         }
         Ok(())

@@ -21,6 +21,7 @@ fn told(effects: &[Effect]) -> Vec<String> {
             Moment::Resolved { pending, cancelled: None } => format!("resolved {pending}"),
             Moment::Resolved { pending, cancelled: Some(why) } => format!("closed {pending}: {why}"),
             Moment::CallEnded(call) => format!("ended {call}"),
+            Moment::Judged(verdict) => format!("judged {verdict}"),
             Moment::Usage(usage) => format!("usage {}", usage.total),
             Moment::QueueChanged => "queue".into(),
             Moment::SegmentEnd { reason, finish, error } => {

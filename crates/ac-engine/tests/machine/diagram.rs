@@ -12,6 +12,8 @@ fn the_table_tests_make_every_move_of_the_diagram_and_no_other() {
     table::every_cell_of_the_run_for_inputs_that_anybody_may_commit();
     table::every_cell_of_the_run_for_reports_and_answers();
     table::every_kind_of_answer_of_the_model();
+    table::every_verdict_on_the_last_word();
+    table::a_last_word_is_judged();
     table::every_cell_of_the_last_call_for_reports();
     table::every_cell_of_the_last_call_for_answers();
     table::every_cell_of_a_call_for_answers();

@@ -1,7 +1,7 @@
 //! What an answer of the model, or none, does to a run.
 
 use ac_core::{FinishReason, Part};
-use ac_engine::{Effect, Input, Moment, Outcome, Phase, RunSnapshot, StartRun};
+use ac_engine::{Effect, Input, Moment, Outcome, Phase, Refusal, RunSnapshot, StartRun};
 
 use crate::support::*;
 
@@ -258,4 +258,39 @@ fn the_time_in_which_nobody_lived_does_not_count() {
     run.step(at(1_000_000), recovery).unwrap();
     assert!(matches!(run.step(at(1_000_000), Input::Dispatch).unwrap()[..], [Effect::Sample { step: 0, attempt: 2 }]));
     assert_eq!((run.budget.steps, run.budget.millis), (1, 0), "the same step, sampled again");
+}
+
+/// What was judged stands in the history before the next step, and is told before what follows from it.
+#[test]
+fn a_verdict_is_stored_and_told_before_what_follows() {
+    let mut run = started_with(judged_profile());
+    ok(&mut run, Input::Dispatch);
+    let input = answer_of(&run, "half", &[], FinishReason::Stop);
+    ok(&mut run, input);
+    assert_eq!(ok(&mut run, Input::Dispatch), [Effect::Judge { step: 0 }]);
+    assert_eq!(run.posture(), ac_engine::Posture::Moving);
+    let input = judged(&run, true);
+    let effects = ok(&mut run, input);
+    let names: Vec<_> = effects
+        .iter()
+        .map(|effect| match effect {
+            Effect::Put(message) => format!("put {}", message.id),
+            Effect::Tell(Moment::Delivered(message)) => format!("told {}", message.id),
+            Effect::Tell(Moment::Judged(verdict)) => format!("judged {verdict}"),
+            other => format!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(names, ["put verdict", "told verdict", "judged {\"goOn\":true}"]);
+    assert_eq!((run.step, &run.phase), (1, &Phase::Ready));
+    // A new owner asks again; the verdict of the old one still counts, once.
+    ok(&mut run, Input::Dispatch);
+    let input = answer_of(&run, "whole", &[], FinishReason::Stop);
+    ok(&mut run, input);
+    ok(&mut run, Input::Dispatch);
+    let input = recover(&run);
+    ok(&mut run, input);
+    assert_eq!(ok(&mut run, Input::Dispatch), [Effect::Judge { step: 1 }]);
+    let (first, second) = (judged(&run, false), judged(&run, true));
+    assert!(matches!(ok(&mut run, first).last(), Some(Effect::Tell(Moment::SegmentEnd { .. }))));
+    assert_eq!(run.step(at(1), second), Err(Refusal::Stale));
 }

@@ -31,6 +31,17 @@ pub(crate) fn profile() -> Profile {
     Profile::new("agent", "build", "mock/one")
 }
 
+/// A profile whose host judges the last word.
+pub(crate) fn judged_profile() -> Profile {
+    let mut profile = profile();
+    profile.judged = true;
+    profile
+}
+
+pub(crate) fn judged(run: &RunSnapshot, go_on: bool) -> Input {
+    Input::Judged { step: run.step, go_on, message: Some(note("verdict")), verdict: Some(json!({ "goOn": go_on })) }
+}
+
 /// A run that was started and has not sampled.
 pub(crate) fn ready() -> RunSnapshot {
     started_with(profile())

@@ -46,7 +46,8 @@ fn outcome(before: &RunSnapshot, input: Input, call: Option<&str>) -> String {
         said += match effect {
             Effect::Sample { .. } => "+sample",
             Effect::RunTool { call, .. } if mine(call) => "+run",
-            Effect::StopSample { .. } => "+stop",
+            Effect::Judge { .. } => "+judge",
+            Effect::StopSample { .. } | Effect::StopJudge => "+stop",
             Effect::StopTool { call } if mine(call) => "+stop",
             _ => "",
         };
@@ -180,6 +181,18 @@ fn run_in(state: &str) -> RunSnapshot {
             ok(&mut run, input);
             run
         }
+        "judging" => {
+            let mut run = started_with(judged_profile());
+            ok(&mut run, Input::Dispatch);
+            let input = answer_of(&run, "done", &[], FinishReason::Stop);
+            ok(&mut run, input);
+            run
+        }
+        "judging, asked" => {
+            let mut run = run_in("judging");
+            ok(&mut run, Input::Dispatch);
+            run
+        }
         "closed" => {
             let mut run = sampling();
             let input = answer_of(&run, "done", &[], FinishReason::Stop);
@@ -217,6 +230,9 @@ fn run_input(name: &str, run: &RunSnapshot) -> Input {
             calls: vec![],
             finish: ac_core::model::Finish::new(FinishReason::Stop),
         },
+        "enough" => judged(run, false),
+        "go on" => judged(run, true),
+        "judged late" => Input::Judged { step: run.step + 1, go_on: true, message: None, verdict: None },
         "done c" => done(run, "c"),
         "child c" => child_finished("c"),
         "approve c" => answer(wait_n("c", 1), approve()),
@@ -247,6 +263,8 @@ const RUNS_MOVED: &str = "
     tools, steer          | =               | stays+queued  | stays+queued | stays         | =             | Ready+next    | !Stale      | =       | !Stale
     tools, outbox         | =               | stays+queued  | stays+queued | stays+stop    | stays+stop    | stays         | !Stale      | stays   | !Stale
     tools, outbox, cancel | =               | stays+queued  | stays+queued | =             | =             | Finished      | !Stale      | stays   | !Stale
+    judging               | stays+judge     | Ready+next+queued | Ready+next+queued | Closed | Closed      | stays         | !Stale      | =       | !Stale
+    judging, asked        | =               | Ready+next+stop+queued | Ready+next+stop+queued | Closed+stop | Closed+stop | stays | !Stale | = | !Stale
     finished              | =               | !Finished     | !Finished    | =             | =             | stays         | !Stale      | Closed  | !Stale
     closed                | =               | !Finished     | !Finished    | =             | =             | stays         | !Stale      | =       | !Stale
 ";
@@ -272,6 +290,8 @@ const RUNS_REPORTED: &str = "
     tools, steer          | !Stale     | !Stale     | !Stale     | !Stale     | !Stale     | !Stale     | !Stale | Ready+next | !Stale  | !NotPending      | !NotPending | stays       | =
     tools, outbox         | !Stale     | !Stale     | !Stale     | !Stale     | !Stale     | !Stale     | !Stale | Ready+next | !Stale  | !AlreadyResolved | !NotPending | !NotPending | stays+stop
     tools, outbox, cancel | !Stale     | !Stale     | !Stale     | !Stale     | !Stale     | !Stale     | !Stale | Finished   | !Stale  | !AlreadyResolved | !NotPending | !NotPending | =
+    judging               | !Stale     | !Stale     | !Stale     | !Stale     | !Stale     | !Stale     | !Stale | !Stale     | !Stale  | !NotPending      | !NotPending | !NotPending | !NotPending
+    judging, asked        | !Stale     | !Stale     | !Stale     | !Stale     | !Stale     | !Stale     | !Stale | !Stale     | !Stale  | !NotPending      | !NotPending | !NotPending | !NotPending
     finished              | !Stale     | !Stale     | !Stale     | !Stale     | !Stale     | !Stale     | !Stale | !Stale     | !Stale  | !AlreadyResolved | !NotPending | !NotPending | !Finished
     closed                | !Stale     | !Stale     | !Stale     | !Stale     | !Stale     | !Stale     | !Stale | !Stale     | !Stale  | !NotPending      | !NotPending | !NotPending | !Finished
 ";
@@ -294,6 +314,43 @@ const ANSWERS_TAKEN: &str = "
 #[test]
 pub(crate) fn every_kind_of_answer_of_the_model() {
     check(ANSWERS_TAKEN, None, run_in, run_input);
+}
+
+const JUDGED: &str = "
+    state            | enough | go on      | judged late
+    judging          | Closed | Ready+next | !Stale
+    judging, asked   | Closed | Ready+next | !Stale
+    sampling         | !Stale | !Stale     | !Stale
+    tools            | !Stale | !Stale     | !Stale
+    closed           | !Stale | !Stale     | !Stale
+";
+
+#[test]
+pub(crate) fn every_verdict_on_the_last_word() {
+    check(JUDGED, None, run_in, run_input);
+}
+
+#[test]
+pub(crate) fn a_last_word_is_judged() {
+    let mut run = started_with(judged_profile());
+    ok(&mut run, Input::Dispatch);
+    let input = answer_of(&run, "done", &[], FinishReason::Stop);
+    ok(&mut run, input);
+    assert_eq!(Place::of_run(&run), Place::Judging);
+    // A step with calls, an error and the last word of a child are not.
+    for (profile, parent) in [(judged_profile(), Some(("p".into(), "c".into()))), (profile(), None)] {
+        let mut run = started_with(profile);
+        run.parent = parent;
+        ok(&mut run, Input::Dispatch);
+        let input = answer_of(&run, "done", &[], FinishReason::Stop);
+        ok(&mut run, input);
+        assert_eq!(Place::of_run(&run), Place::Closed);
+    }
+    let mut run = started_with(judged_profile());
+    ok(&mut run, Input::Dispatch);
+    let input = answer_of(&run, "do", &[], FinishReason::Length);
+    ok(&mut run, input);
+    assert_eq!(Place::of_run(&run), Place::Closed);
 }
 
 // ---- a call ------------------------------------------------------------------------------------------------------------------------

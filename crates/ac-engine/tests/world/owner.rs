@@ -94,7 +94,7 @@ impl World {
         let moves = |slot: &Slot| matches!(slot.status, SlotStatus::Queued | SlotStatus::Running | SlotStatus::Resuming { .. });
         !run.is_closed()
             && (!run.outbox.is_empty()
-                || matches!(run.phase, Phase::Ready | Phase::Sampling)
+                || matches!(run.phase, Phase::Ready | Phase::Sampling | Phase::Judging { .. })
                 || run.slots().iter().any(moves)
                 || self.child_news(run).is_some())
             || self.store.inbox.get(&run.run).is_some_and(|rows| !rows.is_empty())
