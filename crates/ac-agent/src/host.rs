@@ -1,9 +1,13 @@
 use std::sync::Arc;
 
-use ac_core::{CancelToken, Decision, EventBody, Message, ModelError, ModelId, ModelProvider, ResourceId, RunId, ThreadId, ToolDefinition, tool::Capabilities};
+use ac_core::{
+    CancelToken, Decision, EventBody, Message, ModelError, ModelId, ModelProvider, ResourceId, RunId, ThreadId, ToolDefinition,
+    tool::Capabilities,
+};
 use ac_engine::{Outbox, Profile, RunSnapshot};
 use ac_tools::ToolSet;
 use async_trait::async_trait;
+use serde_json::{Map, Value};
 
 use crate::{RunError, progress::ProgressBuffer};
 
@@ -26,7 +30,7 @@ pub struct Judgement {
     /// Put into the history, for the model to read.
     pub message: Option<Message>,
     /// Told as `goal_evaluation`.
-    pub verdict: Option<serde_json::Value>,
+    pub verdict: Option<Value>,
 }
 
 /// What judging may use.
@@ -59,7 +63,7 @@ pub trait RunHost: Send + Sync + 'static {
     fn tools(&self, profile: &Profile) -> Arc<ToolSet>;
 
     /// Decides about a call of a tool, by the rules and grants of this moment.
-    fn decide(&self, profile: &Profile, definition: &ToolDefinition, args: &serde_json::Value) -> Decision;
+    fn decide(&self, profile: &Profile, definition: &ToolDefinition, args: &Value) -> Decision;
 
     /// What tools of this run may use.
     fn capabilities(&self, run: &RunRef) -> Capabilities;
@@ -75,6 +79,12 @@ pub trait RunHost: Send + Sync + 'static {
     /// # Errors
     /// When it could not be done; it is tried again.
     async fn apply(&self, snapshot: &RunSnapshot, item: &Outbox) -> Result<(), RunError>;
+
+    /// The JSON that tools of this run read of the request; what the profile holds of it is stored.
+    fn request_context(&self, run: &RunRef, profile: &Profile) -> Map<String, Value> {
+        let _ = run;
+        profile.request_context.clone()
+    }
 
     /// Whether the last word of this run has to be judged before the run ends. Asked of runs whose profile says
     /// [`judged`](Profile::judged) only, before the answer is committed, so it must be quick: where there is nothing to judge by, the run

@@ -2,10 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ac_core::{
-    CancelToken, Message, ModelError, ModelErrorKind, ModelId, ModelRequest, Part, Role,
-    assemble::Assembler,
-};
+use ac_core::{CancelToken, Message, ModelError, ModelErrorKind, ModelId, ModelRequest, Part, Role, assemble::Assembler};
 use futures::StreamExt;
 
 use crate::controller::Shared;

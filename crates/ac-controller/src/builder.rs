@@ -8,8 +8,9 @@ use ac_tools::{DuplicateTool, ToolSet};
 use serde_json::{Map, Value};
 
 use crate::{
-    AgentConfig, AgentController, ControllerError, ControllerErrorKind, EventBus, GoalJudge, LocalBus, Mode, ModelRouter, SystemClock, UuidIds,
-    config::{CategoryResolver, Config, Lender, PreparedMode},
+    AgentConfig, AgentController, ControllerError, ControllerErrorKind, EventBus, GoalJudge, Interval, LocalBus, Mode, ModelCatalog,
+    ModelRouter, StateSchema, SystemClock, TitleGenerator, UuidIds,
+    config::{CategoryResolver, Config, Lender, NotificationPolicy, PreparedMode},
 };
 
 /// Makes an [`AgentController`].
@@ -36,10 +37,16 @@ pub struct ControllerBuilder {
     limits: Limits,
     options: Map<String, Value>,
     initial_state: Map<String, Value>,
+    state_schema: Option<StateSchema>,
     persist_state: bool,
     ephemeral_permissions: bool,
     lend: Option<Arc<Lender>>,
+    transient_keys: HashSet<String>,
+    titles: Option<TitleGenerator>,
+    catalog: Option<Arc<dyn ModelCatalog>>,
+    intervals: Vec<Interval>,
     judge: Option<GoalJudge>,
+    notifications: Option<Arc<NotificationPolicy>>,
 }
 
 impl Default for ControllerBuilder {
@@ -64,10 +71,16 @@ impl Default for ControllerBuilder {
             limits: Limits::default(),
             options: Map::new(),
             initial_state: Map::new(),
+            state_schema: None,
             persist_state: false,
             ephemeral_permissions: false,
             lend: None,
+            transient_keys: HashSet::new(),
+            titles: None,
+            catalog: None,
+            intervals: vec![],
             judge: None,
+            notifications: None,
         }
     }
 }
@@ -194,6 +207,12 @@ impl ControllerBuilder {
         self
     }
 
+    /// What the state of sessions must look like. The initial state has to fit; so does each change.
+    pub fn state_schema(mut self, schema: StateSchema) -> Self {
+        self.state_schema = Some(schema);
+        self
+    }
+
     /// The state of sessions survives the process; all of it but `yolo`, which never does.
     pub fn persist_state(mut self, persist: bool) -> Self {
         self.persist_state = persist;
@@ -212,9 +231,50 @@ impl ControllerBuilder {
         self
     }
 
+    /// Keys of request contexts that are never stored, such as tokens of callers. Tools of this process read them; after a restart, and in
+    /// another process, they are gone until somebody answers or sends with them again.
+    pub fn transient_context_keys<K: Into<String>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
+        self.transient_keys.extend(keys.into_iter().map(Into::into));
+        self
+    }
+
+    /// Names threads that nobody named, after the first answer on them.
+    pub fn titles(mut self, titles: TitleGenerator) -> Self {
+        self.titles = Some(titles);
+        self
+    }
+
+    /// Says which models there are; a `Vec<CatalogModel>` is a catalogue. Without one, those that the controller and its modes name.
+    pub fn model_catalog(mut self, catalog: impl ModelCatalog) -> Self {
+        self.catalog = Some(Arc::new(catalog));
+        self
+    }
+
+    /// Adds something that is done again and again, from [`AgentController::init`] on; the last of an id counts.
+    pub fn interval(mut self, interval: Interval) -> Self {
+        self.intervals.push(interval);
+        self
+    }
+
+    /// The store, where none is set.
+    pub(crate) fn storage_unless_set(mut self, storage: &Arc<dyn Storage>) -> Self {
+        self.storage.get_or_insert_with(|| storage.clone());
+        self
+    }
+
     /// Judges the goals of threads after each answer; without a judge they are kept and nothing is judged.
     pub fn goal_judge(mut self, judge: GoalJudge) -> Self {
         self.judge = Some(judge);
+        self
+    }
+
+    /// Decides what is done with notifications, in place of [`NotificationRoute::by_priority`](crate::NotificationRoute::by_priority). The
+    /// flag says whether a run is open on the thread.
+    pub fn notification_policy(
+        mut self,
+        decide: impl Fn(&crate::Notification, bool) -> crate::NotificationRoute + Send + Sync + 'static,
+    ) -> Self {
+        self.notifications = Some(Arc::new(decide));
         self
     }
 
@@ -224,7 +284,8 @@ impl ControllerBuilder {
     /// [`Incomplete`](ControllerErrorKind::Incomplete), [`NoModes`](ControllerErrorKind::NoModes),
     /// [`DuplicateMode`](ControllerErrorKind::DuplicateMode), [`ConflictingTools`](ControllerErrorKind::ConflictingTools),
     /// [`SelfTransition`](ControllerErrorKind::SelfTransition), [`UnknownTransition`](ControllerErrorKind::UnknownTransition),
-    /// [`UnknownDefaultMode`](ControllerErrorKind::UnknownDefaultMode), [`DuplicateTool`](ControllerErrorKind::DuplicateTool).
+    /// [`UnknownDefaultMode`](ControllerErrorKind::UnknownDefaultMode), [`DuplicateTool`](ControllerErrorKind::DuplicateTool),
+    /// [`InvalidSchema`](ControllerErrorKind::InvalidSchema), [`InvalidState`](ControllerErrorKind::InvalidState).
     pub fn build(self) -> Result<AgentController, ControllerError> {
         self.check_modes()?;
         let default_mode = self.resolve_default_mode()?;
@@ -234,6 +295,11 @@ impl ControllerBuilder {
         let common_tools = Arc::new(self.common_tools().map_err(duplicate_tool)?);
         let modes = self.modes.iter().map(|mode| self.prepare(mode)).collect::<Result<_, _>>()?;
         let seed = self.initial_state.get("currentModelId").and_then(Value::as_str).map(ModelId::from);
+        let state_schema = self.state_schema.map(StateSchema::compile).transpose()?;
+        let initial_state = match &state_schema {
+            Some(schema) => schema.initial(self.initial_state)?,
+            None => self.initial_state,
+        };
         let config = Config {
             id: self.id,
             agent: self.agent.id,
@@ -245,14 +311,23 @@ impl ControllerBuilder {
             category: self.category,
             limits: self.limits,
             options: self.options,
-            initial_state: Arc::new(self.initial_state),
+            initial_state: Arc::new(initial_state),
+            state_schema,
             persist_state: self.persist_state,
             ephemeral_permissions: self.ephemeral_permissions,
             lend: self.lend,
+            transient_keys: self.transient_keys,
+            titles: self.titles,
+            catalog: self.catalog,
             judge: self.judge,
+            notifications: self.notifications,
             common_tools,
         };
-        Ok(AgentController::new(config, storage, self.clock, self.ids, self.bus, self.runtime))
+        let controller = AgentController::new(config, storage, self.clock, self.ids, self.bus, self.runtime);
+        for interval in self.intervals {
+            controller.shared().put_interval(interval);
+        }
+        Ok(controller)
     }
 
     /// SPEC C-8: first duplicates and conflicting tools, in order; then transitions.

@@ -8,7 +8,7 @@ use ac_engine::Limits;
 use ac_tools::ToolSet;
 use serde_json::{Map, Value};
 
-use crate::{GoalJudge, Mode};
+use crate::{GoalJudge, Mode, ModelCatalog, Notification, NotificationRoute, TitleGenerator, state_schema::CheckedState};
 
 /// The way from the name of a model to somebody who answers for it.
 ///
@@ -68,6 +68,9 @@ impl std::fmt::Debug for AgentConfig {
 /// Says what kind of thing a tool does, where the host knows better than the tool.
 pub type CategoryResolver = dyn Fn(&str) -> Option<ToolCategory> + Send + Sync;
 
+/// Decides what is done with a notification; the flag says whether a run is open on the thread.
+pub type NotificationPolicy = dyn Fn(&Notification, bool) -> NotificationRoute + Send + Sync;
+
 /// What the tools of a run may use.
 pub type Lender = dyn Fn(&RunRef, Capabilities) -> Capabilities + Send + Sync;
 
@@ -84,10 +87,15 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) options: Map<String, Value>,
     pub(crate) initial_state: Arc<Map<String, Value>>,
+    pub(crate) state_schema: Option<CheckedState>,
     pub(crate) persist_state: bool,
     pub(crate) ephemeral_permissions: bool,
     pub(crate) lend: Option<Arc<Lender>>,
+    pub(crate) transient_keys: std::collections::HashSet<String>,
+    pub(crate) titles: Option<TitleGenerator>,
+    pub(crate) catalog: Option<Arc<dyn ModelCatalog>>,
     pub(crate) judge: Option<GoalJudge>,
+    pub(crate) notifications: Option<Arc<NotificationPolicy>>,
     pub(crate) common_tools: Arc<ToolSet>,
 }
 

@@ -9,7 +9,7 @@ use std::{
 use ac_agent::{Runtime, RuntimeSettings};
 use ac_core::{CancelToken, Clock, ControllerId, Ids, Message, ModeId, OwnerId, ResourceId, SessionKey, ThreadId, event::ThreadInfo};
 use ac_storage::{
-    Page, SessionId, Storage,
+    Page, SessionId, Storage, ThreadRecord,
     domain::{MessageQuery, ThreadQuery},
     record::StoredMessage,
 };
@@ -20,7 +20,11 @@ use tokio_util::task::TaskTracker;
 use crate::{
     ControllerBuilder, ControllerError, ControllerErrorKind, EventBus, Mode, Session,
     config::{Config, PreparedMode},
+    interval::Intervals,
+    listener::Listeners,
     map::SharedMap,
+    models::Models,
+    request_context::Transient,
     session::Inner,
 };
 
@@ -40,6 +44,11 @@ pub(crate) struct Shared {
     pub(crate) runtime: Runtime,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancelToken,
+    /// Request contexts that are not stored.
+    pub(crate) transient: Transient,
+    pub(crate) listeners: Listeners,
+    pub(crate) intervals: Intervals,
+    pub(crate) models: Models,
     /// How often runs that nobody moves are looked for. A dead process keeps its runs for as long as a lease, so more often is no use.
     pub(crate) look: Duration,
     sessions: SharedMap<SessionKey, Arc<Inner>>,
@@ -103,6 +112,7 @@ impl AgentController {
         bus: Arc<dyn EventBus>,
         settings: RuntimeSettings,
     ) -> Self {
+        let transient = Transient::new(config.transient_keys.clone());
         let owner = OwnerId::from(ids.fresh("owner"));
         let look = settings.lease;
         let runtime = Runtime::new(storage.clone(), clock.clone(), ids.clone(), owner, settings);
@@ -115,6 +125,10 @@ impl AgentController {
             runtime,
             tasks: TaskTracker::new(),
             stop: CancelToken::new(),
+            transient,
+            listeners: Listeners::default(),
+            intervals: Intervals::default(),
+            models: Models::default(),
             look,
             sessions: SharedMap::default(),
             closed: AtomicBool::new(false),
@@ -154,6 +168,7 @@ impl AgentController {
             crate::recovery::recover(&self.0).await?;
             crate::recovery::spawn_poller(&self.0);
             *done = true;
+            self.0.start_intervals();
         }
         Ok(())
     }
@@ -175,7 +190,10 @@ impl AgentController {
                     self.0.sessions.remove_if(&request.key, |known| Arc::ptr_eq(known, &dead));
                 }
                 Err(error) => return Err(error),
-                Ok(()) => return Ok(session),
+                Ok(()) => {
+                    session.inner().announce(|| self.0.tell_created(&session)).await;
+                    return Ok(session);
+                }
             }
         }
     }
@@ -207,6 +225,9 @@ impl AgentController {
         };
         let dead = session.inner().clone();
         self.0.sessions.remove_if(key, |known| Arc::ptr_eq(known, &dead));
+        if existed {
+            self.0.tell_deleted(&session);
+        }
         Ok(existed)
     }
 
@@ -215,7 +236,8 @@ impl AgentController {
     /// # Errors
     /// When the store does not answer.
     pub async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadInfo>, ControllerError> {
-        Ok(self.0.storage.threads().get(thread).await?.map(|stored| stored.value.info))
+        let stored = self.0.storage.threads().get(thread).await?;
+        Ok(stored.filter(|stored| self.0.is_ours(&stored.value)).map(|stored| stored.value.info))
     }
 
     /// Threads, newest first, without making a session.
@@ -238,6 +260,7 @@ impl AgentController {
     /// its lease.
     pub async fn shutdown(&self) {
         self.0.closed.store(true, Ordering::Release);
+        self.0.stop_intervals().await;
         self.0.stop.cancel();
         self.0.runtime.shutdown().await;
         for inner in self.0.sessions.values() {
@@ -285,12 +308,23 @@ impl Shared {
 
     pub(crate) async fn list_threads(&self, query: &ThreadQuery) -> Result<Page<ThreadInfo>, ControllerError> {
         let page = self.storage.threads().list(query).await?;
-        Ok(Page { items: page.items.into_iter().map(|row| row.info).collect(), next: page.next })
+        let ours = page.items.into_iter().filter(|row| self.is_ours(row));
+        Ok(Page { items: ours.map(|row| row.info).collect(), next: page.next })
+    }
+
+    /// Whether a thread is no other controller's.
+    pub(crate) fn is_ours(&self, row: &ThreadRecord) -> bool {
+        row.controller.as_ref().is_none_or(|controller| *controller == self.config.id)
+    }
+
+    /// Whether a session of a resource may use a thread.
+    pub(crate) fn is_for(&self, row: &ThreadRecord, resource: &ResourceId) -> bool {
+        row.info.resource == *resource && row.parent.is_none() && self.is_ours(row)
     }
 
     pub(crate) async fn owned_thread(&self, thread: &ThreadId, resource: &ResourceId) -> Result<ThreadInfo, ControllerError> {
         match self.storage.threads().get(thread).await? {
-            Some(row) if row.value.info.resource == *resource && row.value.parent.is_none() => Ok(row.value.info),
+            Some(row) if self.is_for(&row.value, resource) => Ok(row.value.info),
             _ => Err(ControllerError::thread_not_found(thread)),
         }
     }

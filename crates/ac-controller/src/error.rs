@@ -22,12 +22,24 @@ pub enum ControllerErrorKind {
     DuplicateTool,
     /// The controller was built without a store, or without a way to a model.
     Incomplete,
+    /// The schema of the state is no JSON Schema.
+    InvalidSchema,
+    /// Two controllers of a host have the same id.
+    DuplicateController,
+    /// The host has no such controller.
+    ControllerNotFound,
     /// There is no such mode.
     ModeNotFound,
     /// There is no such thread, or it belongs to somebody else.
     ThreadNotFound,
     /// A thread of that id exists already.
     ThreadExists,
+    /// The thread has no such message.
+    MessageNotFound,
+    /// A thread cannot be named on which nobody said anything.
+    NothingToName,
+    /// The models cannot be listed, or the one that was asked did not answer.
+    ModelsUnavailable,
     /// No model is selected, and the mode has none of its own.
     NoModel,
     /// The session was deleted. Create it again.
@@ -58,8 +70,12 @@ pub enum ControllerErrorKind {
     NoThread,
     /// A goal without an objective, or with limits that no run fits into.
     InvalidGoal,
+    /// A notification without source, kind or summary.
+    InvalidNotification,
     /// The state would not fit its schema, or holds what may not be set this way.
     InvalidState,
+    /// A key of the state that only the host sets, and callers with that right.
+    ProtectedState,
     /// Somebody else changed the same thing over and over; try again.
     Contended,
     /// A run did not take what it was given.
@@ -108,6 +124,12 @@ impl ControllerError {
             K::UnknownDefaultMode => "config.unknown_default_mode",
             K::DuplicateTool => "config.duplicate_tool",
             K::Incomplete => "config.incomplete",
+            K::InvalidSchema => "config.invalid_schema",
+            K::DuplicateController => "config.duplicate_controller",
+            K::ControllerNotFound => "controller.not_found",
+            K::MessageNotFound => "message.not_found",
+            K::NothingToName => "title.nothing_to_name",
+            K::ModelsUnavailable => "models.unavailable",
             K::ModeNotFound => "mode.not_found",
             K::ThreadNotFound => "thread.not_found",
             K::ThreadExists => "thread.exists",
@@ -126,7 +148,9 @@ impl ControllerError {
             K::Aborting => "answer.aborting",
             K::NoThread => "session.no_thread",
             K::InvalidGoal => "goal.invalid",
+            K::InvalidNotification => "notification.invalid",
             K::InvalidState => "state.invalid",
+            K::ProtectedState => "state.protected",
             K::Contended => "session.contended",
             K::Run(kind) => RunError::new(kind, "").code(),
             K::Storage(kind) => StorageError::new(kind, "").code(),

@@ -217,7 +217,10 @@ impl Said {
 pub(crate) enum Asked {
     Said(Said),
     /// Why there is no verdict.
-    Failed { reason: String, timed_out: bool },
+    Failed {
+        reason: String,
+        timed_out: bool,
+    },
 }
 
 /// A verdict and what follows from it.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Signal {
-    info: SignalInfo,
+    info: Box<SignalInfo>,
     text: String,
     attributes: Map<String, Value>,
     host: Map<String, Value>,
@@ -74,7 +74,7 @@ impl Signal {
     pub fn new(kind: impl Into<String>, text: impl Into<String>) -> Self {
         let kind = kind.into();
         Self {
-            info: SignalInfo { tag: kind.clone(), kind, ..SignalInfo::default() },
+            info: Box::new(SignalInfo { tag: kind.clone(), kind, ..SignalInfo::default() }),
             text: text.into(),
             attributes: Map::new(),
             host: Map::new(),

@@ -103,7 +103,7 @@ pub struct MessageMeta {
     pub host: Map<String, Value>,
     /// What kind of signal it is, for [`Role::Signal`].
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub signal: Option<SignalInfo>,
+    pub signal: Option<Box<SignalInfo>>,
 }
 
 impl MessageMeta {

@@ -14,9 +14,9 @@ use async_trait::async_trait;
 pub use context::{Capabilities, NoProgress, NoSuspension, ProgressSink, ToolContext, ToolContextParts, ToolProgress};
 pub use error::{ToolError, ToolErrorKind};
 pub use output::{FileChange, ToolOutput};
-pub use state::{ThreadState, ThreadValue};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+pub use state::{SessionState, ThreadState, ThreadValue};
 
 /// Something that a model can ask for.
 #[async_trait]

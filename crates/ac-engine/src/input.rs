@@ -107,7 +107,7 @@ pub enum Input {
         /// Goes on with another step; otherwise the run is complete.
         go_on: bool,
         /// Put into the history: what the model reads of the verdict.
-        message: Option<Message>,
+        message: Option<Box<Message>>,
         /// Told to whoever listens, as it is; `None` where nothing was judged.
         verdict: Option<Value>,
     },

@@ -32,6 +32,9 @@ pub struct ThreadRecord {
     /// Set for the thread of a child run: never listed, deleted with its parent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunParent>,
+    /// The controller that made it. A thread that does not say belongs to any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<ControllerId>,
     /// Left out of listings unless asked for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
@@ -41,7 +44,7 @@ impl ThreadRecord {
     /// A thread that nobody wrote to.
     pub fn new(id: ThreadId, resource: ResourceId, at: Timestamp) -> Self {
         let info = ThreadInfo { id, resource, title: String::new(), created_at: at, updated_at: at, metadata: serde_json::Map::new() };
-        Self { info, parent: None, hidden: false }
+        Self { info, parent: None, controller: None, hidden: false }
     }
 }
 

@@ -35,8 +35,9 @@ pub fn task_tools() -> [Arc<dyn Tool>; 4] {
 /// When the value is no list of tasks. It is left as it is: writing over it could lose what somebody else keeps there.
 pub fn read_tasks(value: Option<&Value>) -> Result<Vec<Task>, ToolError> {
     let Some(value) = value else { return Ok(vec![]) };
-    serde_json::from_value(value.clone())
-        .map_err(|error| ToolError::failed("what is stored as the task list of this thread cannot be read; it is left as it is").with_source(error))
+    serde_json::from_value(value.clone()).map_err(|error| {
+        ToolError::failed("what is stored as the task list of this thread cannot be read; it is left as it is").with_source(error)
+    })
 }
 
 /// The state of the thread, where there is one.

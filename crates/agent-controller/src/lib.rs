@@ -29,8 +29,8 @@ pub use ac_workspace as workspace;
 /// What most applications name: `use agent_controller::prelude::*`.
 pub mod prelude {
     pub use ac_controller::{
-        AgentConfig, AgentController, Answer, ControllerError, Delivery, Mode, ModelChoice, Pending, Session, SessionRequest, Settled,
-        Settlement, Submitted, Subscription, UserMessage,
+        AgentConfig, AgentController, Answer, ControllerError, Delivery, GoalJudge, Host, Mode, ModelChoice, NewGoal, Notification,
+        Pending, Session, SessionRequest, Settled, Settlement, Signal, StateSchema, Submitted, Subscription, TitleGenerator, UserMessage,
     };
     pub use ac_core::{
         Event, EventBody, ModelId, ModelProvider, Policy, Tool, ToolCategory, ToolContext, ToolDefinition, ToolEffect, ToolError,
@@ -38,7 +38,7 @@ pub mod prelude {
         event::{EndReason, MessageUpdate, PendingKind},
     };
     pub use ac_storage::{MemoryStorage, Storage};
-    pub use ac_tools::{AskUser, SubmitPlan};
+    pub use ac_tools::{AskUser, SubmitPlan, task_tools};
 }
 
 /// The README's example is compiled with the tests.

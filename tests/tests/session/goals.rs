@@ -48,17 +48,33 @@ async fn a_run_goes_on_until_its_goal_is_reached() {
     let mut events = session.subscribe();
     assert_eq!(session.send_message("go").await.unwrap().settlement, Settlement::Complete);
     let all = drain(&mut events);
-    let told: Vec<_> = names(&all).into_iter().filter(|name| !matches!(*name, "message_update" | "usage_update" | "queue_changed")).collect();
+    let told: Vec<_> =
+        names(&all).into_iter().filter(|name| !matches!(*name, "message_update" | "usage_update" | "queue_changed")).collect();
     assert_eq!(
         told,
         [
             "agent_start",
             // what the person said, the goal
-            "message_start", "message_end", "message_start", "message_end",
+            "message_start",
+            "message_end",
+            "message_start",
+            "message_end",
             // half
-            "message_start", "message_end", "goal_evaluation", "goal_evaluation", "message_start", "message_end", "goal_evaluation",
+            "message_start",
+            "message_end",
+            "goal_evaluation",
+            "goal_evaluation",
+            "message_start",
+            "message_end",
+            "goal_evaluation",
             // whole
-            "message_start", "message_end", "goal_evaluation", "goal_evaluation", "message_start", "message_end", "goal_evaluation",
+            "message_start",
+            "message_end",
+            "goal_evaluation",
+            "goal_evaluation",
+            "message_start",
+            "message_end",
+            "goal_evaluation",
             "agent_end",
         ]
     );
@@ -158,7 +174,10 @@ async fn a_message_and_an_abort_do_not_wait_for_the_judge() {
     let end = until(&mut events, is_end).await;
     assert!(matches!(end.last().unwrap().body, EventBody::AgentEnd { reason: EndReason::Aborted, .. }));
     assert!(!session.is_running());
-    assert_eq!(session.messages(None, MessageQuery::default()).await.unwrap().items.iter().filter(|m| m.message.text() == "three").count(), 1);
+    assert_eq!(
+        session.messages(None, MessageQuery::default()).await.unwrap().items.iter().filter(|m| m.message.text() == "three").count(),
+        1
+    );
     controller.shutdown().await;
 }
 

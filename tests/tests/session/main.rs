@@ -2,14 +2,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod answers;
+mod contexts;
 mod desk;
 mod goals;
+mod hosts;
 mod modes;
 mod permissions;
 mod processes;
 mod registry;
 mod reports;
 mod running;
+mod signals;
 mod tasks;
 mod threads;
 mod turmoil;

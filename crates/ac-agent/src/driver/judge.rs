@@ -30,12 +30,7 @@ pub(super) async fn judged(judging: &mut Option<Judging>) -> Judgement {
 
 impl Driver {
     /// Ends a run whose last word nobody has to judge, in the commit that stores it.
-    pub(super) async fn pass_unjudged(
-        &mut self,
-        at: Timestamp,
-        next: &mut RunSnapshot,
-        effects: &mut Vec<Effect>,
-    ) -> Result<(), RunError> {
+    pub(super) async fn pass_unjudged(&mut self, at: Timestamp, next: &mut RunSnapshot, effects: &mut Vec<Effect>) -> Result<(), RunError> {
         if next.phase == (Phase::Judging { asked: false }) && !self.parking && !self.host.judges(&self.run).await? {
             let step = next.step;
             effects.extend(next.step(at, Input::Judged { step, go_on: false, message: None, verdict: None })?);
@@ -56,6 +51,6 @@ impl Driver {
         let Some(judging) = self.judging.take() else { return Ok(Go::On) };
         self.tell_progress();
         let Judgement { go_on, message, verdict } = judgement;
-        self.report(Input::Judged { step: judging.step, go_on, message, verdict }).await
+        self.report(Input::Judged { step: judging.step, go_on, message: message.map(Box::new), verdict }).await
     }
 }

@@ -44,7 +44,7 @@ impl Driver {
             cancel: cancel.clone(),
             progress: self.progress.clone(),
             capabilities: self.host.capabilities(&self.run),
-            request_context: Arc::new(self.snapshot.profile.request_context.clone()),
+            request_context: Arc::new(self.host.request_context(&self.run, &self.snapshot.profile)),
         });
         let id = call.clone();
         let name = slot.tool.clone();

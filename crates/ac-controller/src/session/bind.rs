@@ -101,7 +101,7 @@ impl Session {
     async fn find_thread(&self, thread: &ThreadId) -> Result<Option<ThreadInfo>, ControllerError> {
         match self.shared().storage.threads().get(thread).await? {
             None => Ok(None),
-            Some(row) if row.value.info.resource == *self.resource() && row.value.parent.is_none() => Ok(Some(row.value.info)),
+            Some(row) if self.shared().is_for(&row.value, self.resource()) => Ok(Some(row.value.info)),
             Some(_) => Err(ControllerError::thread_not_found(thread)),
         }
     }
@@ -160,6 +160,7 @@ impl Session {
         let mut row = ThreadRecord::new(id.clone(), self.resource().clone(), self.shared().clock.now());
         row.info.title = title;
         row.info.metadata = self.thread_metadata();
+        row.controller = Some(self.shared().config.id.clone());
         match self.shared().storage.threads().create(&row).await {
             Ok(()) => Ok(row.info),
             Err(error) if matches!(error.kind(), StorageErrorKind::Exists | StorageErrorKind::Deleted) => {

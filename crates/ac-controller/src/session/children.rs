@@ -37,6 +37,7 @@ impl Session {
         if self.shared().runtime.load(run).await?.is_some() {
             return Ok(());
         }
+        self.shared().transient.share(parent.run.as_str(), run.as_str());
         let task = Message::user(MessageId::from(format!("{run}/task")), child.task.clone(), now);
         let origin =
             RunOrigin { controller: self.shared().config.id.clone(), session: self.key().clone(), resource: self.resource().clone() };

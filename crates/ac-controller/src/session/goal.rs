@@ -149,9 +149,7 @@ impl Session {
     pub async fn clear_goal(&self) -> Result<bool, ControllerError> {
         let (thread, _turn) = self.with_thread().await?;
         self.shared()
-            .change_kept(&thread, STATE, |record: Option<Record>| {
-                Ok(if record.is_some() { Kept::Gone(true) } else { Kept::Same(false) })
-            })
+            .change_kept(&thread, STATE, |record: Option<Record>| Ok(if record.is_some() { Kept::Gone(true) } else { Kept::Same(false) }))
             .await
     }
 
@@ -177,7 +175,7 @@ impl Session {
         let mut message = Message::new(id, Role::Signal, vec![Part::text(goal.objective.clone())], self.shared().clock.now());
         message.meta.attributes.insert("status".into(), goal.status.as_str().into());
         let metadata = Map::from_iter([("value".to_owned(), json!({ "objective": goal }))]);
-        message.meta.signal = Some(SignalInfo { kind: "state".into(), tag: "current-objective".into(), metadata, quiet: false });
+        message.meta.signal = Some(Box::new(SignalInfo { kind: "state".into(), tag: "current-objective".into(), metadata, quiet: false }));
         Ok(Some((message, key)))
     }
 
@@ -310,7 +308,7 @@ impl Judged {
         let mut message = Message::new(id, Role::Signal, vec![Part::text(self.text.clone())], self.at);
         message.meta.attributes.insert("type".into(), "goal-judge".into());
         let metadata = Map::from_iter([("goalEvaluation".to_owned(), self.payload.clone())]);
-        message.meta.signal = Some(SignalInfo { kind: "reactive".into(), tag: "system-reminder".into(), metadata, quiet: false });
+        message.meta.signal = Some(Box::new(SignalInfo { kind: "reactive".into(), tag: "system-reminder".into(), metadata, quiet: false }));
         Judgement { go_on: self.go_on, message: Some(message), verdict: Some(self.payload.clone()) }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use ac_core::{DisplayState, EpochId, ModeId, ModelId, ResourceId, SessionKey, ThreadId};
 use ac_storage::SessionId;
 use serde_json::{Map, Value};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use super::record::{Cell, Change, SessionRecord};
 use crate::{
@@ -39,6 +39,8 @@ pub(crate) struct Inner {
     view: RwLock<View>,
     /// One write of what tools keep with threads at a time.
     keeping: Mutex<()>,
+    /// Whoever listens was told that the session is there.
+    announced: OnceCell<()>,
     opened: AtomicBool,
     deleted: AtomicBool,
 }
@@ -67,6 +69,7 @@ impl Inner {
             cell: Mutex::new(None),
             view: RwLock::new(view),
             keeping: Mutex::new(()),
+            announced: OnceCell::new(),
             opened: AtomicBool::new(false),
             deleted: AtomicBool::new(false),
         })
@@ -74,6 +77,11 @@ impl Inner {
 
     pub(crate) fn feed(&self) -> &Arc<Feed> {
         &self.feed
+    }
+
+    /// Tells that the session is there, once; whoever comes meanwhile waits until it is told.
+    pub(crate) async fn announce<F: Future<Output = ()>>(&self, tell: impl FnOnce() -> F) {
+        self.announced.get_or_init(tell).await;
     }
 
     pub(crate) fn keeping(&self) -> &Mutex<()> {

@@ -7,7 +7,7 @@ use ac_core::{Decision, EventBody, ModelError, ModelId, ModelProvider, ThreadId,
 use ac_engine::{Outbox, OutboxAction, Profile, RunSnapshot};
 use ac_tools::ToolSet;
 use async_trait::async_trait;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Session, run::THREAD_KEY};
 use crate::feed::About;
@@ -36,7 +36,7 @@ impl RunHost for Host {
     }
 
     fn capabilities(&self, run: &RunRef) -> Capabilities {
-        let ours = Capabilities::new().with(self.0.keeper(run));
+        let ours = Capabilities::new().with(self.0.keeper(run)).with(self.0.lent_state());
         match &self.0.shared().config.lend {
             Some(lend) => lend(run, ours),
             None => ours,
@@ -70,6 +70,10 @@ impl RunHost for Host {
         Ok(())
     }
 
+    fn request_context(&self, run: &RunRef, profile: &Profile) -> Map<String, Value> {
+        self.0.shared().transient.join(run.run.as_str(), &profile.request_context)
+    }
+
     async fn judges(&self, run: &RunRef) -> Result<bool, RunError> {
         Ok(self.0.has_active_goal(run).await?)
     }
@@ -83,10 +87,14 @@ impl RunHost for Host {
         match body {
             EventBody::QueueChanged { items } => self.0.feed().waiting(about, &items),
             body => {
+                let complete = matches!(body, EventBody::AgentEnd { reason: EndReason::Complete, .. });
                 let over = matches!(body, EventBody::AgentEnd { reason, .. } if reason != EndReason::Suspended);
                 self.0.tell(about, body);
                 if over {
                     self.0.watch_end(&run.run, &run.thread);
+                }
+                if complete {
+                    self.0.name_soon(&run.thread);
                 }
             }
         }

@@ -64,15 +64,28 @@ impl Shared {
     }
 }
 
+/// The form of such values that this version writes. An older one loads for ever; a newer one is refused, not cut down.
+const SCHEMA: u64 = 1;
+
 fn read<T: DeserializeOwned>(name: &str, value: Value) -> Result<Option<T>, ControllerError> {
+    let schema = value.get("schema").and_then(Value::as_u64).unwrap_or(SCHEMA);
+    if schema > SCHEMA {
+        let message = format!("the {name} of this thread was written by a newer version (schema {schema}); use that version");
+        return Err(ControllerError::new(ControllerErrorKind::NewerSchema, message));
+    }
     serde_json::from_value(value).map_err(|error| {
         let kind = ControllerErrorKind::Storage(StorageErrorKind::Corrupt);
-        ControllerError::new(kind, format!("what is stored as the {name} of this thread cannot be read; it is left as it is")).with_source(error)
+        ControllerError::new(kind, format!("what is stored as the {name} of this thread cannot be read; it is left as it is"))
+            .with_source(error)
     })
 }
 
 fn write<T: Serialize>(name: &str, value: &T) -> Result<Value, ControllerError> {
-    serde_json::to_value(value).map_err(|error| {
+    let mut value = serde_json::to_value(value).map_err(|error| {
         ControllerError::new(ControllerErrorKind::InvalidState, format!("the {name} cannot be written as JSON")).with_source(error)
-    })
+    })?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("schema".to_owned(), SCHEMA.into());
+    }
+    Ok(value)
 }

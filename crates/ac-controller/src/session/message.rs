@@ -41,7 +41,9 @@ impl UserMessage {
         self
     }
 
-    /// JSON that the tools of the run may read.
+    /// JSON that the tools of the run may read (SPEC C-48): stored with the run, but for the keys that the host marked as
+    /// [transient](crate::ControllerBuilder::transient_context_keys). [Reserved](crate::is_reserved_context_key) keys are dropped. A message
+    /// that joins an open run leaves that run's as it is.
     pub fn request_context(mut self, context: Map<String, Value>) -> Self {
         self.request_context = context;
         self
@@ -69,7 +71,8 @@ impl UserMessage {
         }));
         message.meta.author = self.author;
         message.meta.host = self.host;
-        Ok((message, self.request_context))
+        let stored = shared.transient.split(message.id.as_str(), self.request_context);
+        Ok((message, stored))
     }
 }
 

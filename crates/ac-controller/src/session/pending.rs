@@ -154,7 +154,7 @@ impl Session {
         self.answer_with(id, answer, None).await
     }
 
-    /// As [`Session::answer`]; the context replaces the one that the run was started with.
+    /// As [`Session::answer`]; the context replaces the one that the run was started with, for everything that follows.
     ///
     /// # Errors
     /// As [`Session::answer`].
@@ -169,11 +169,28 @@ impl Session {
         if header.session != *self.key() || header.controller != self.shared().config.id {
             return Err(ControllerError::not_pending(id));
         }
+        let transient = &self.shared().transient;
+        let (request_context, replaced) = match request_context {
+            Some(context) => {
+                let (stored, kept_apart) = transient.part(context);
+                (Some(stored), Some(transient.replace(id.run.as_str(), kept_apart)))
+            }
+            None => (None, None),
+        };
         let grant = match &answer {
             Answer::Approve { grant } => grant.clone(),
             _ => None,
         };
-        let accepted = self.shared().runtime.answer(self.host(), id, answer, request_context).await?;
+        let accepted = match self.shared().runtime.answer(self.host(), id, answer, request_context).await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // An answer that is refused changes nothing.
+                if let Some(before) = replaced {
+                    transient.replace(id.run.as_str(), before);
+                }
+                return Err(error.into());
+            }
+        };
         if let Some(target) = grant {
             self.extend_grant(&target, Some(id)).await?;
         }

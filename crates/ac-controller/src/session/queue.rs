@@ -112,6 +112,7 @@ impl Session {
             )
             .await?;
         if removed {
+            self.shared().transient.forget(id.as_str());
             return Ok(());
         }
         let Some(run) = self.active_run(&thread).await? else { return Err(not_found()) };

@@ -114,7 +114,11 @@ impl Session {
         let turn = self.turn().await?;
         let (message, request_context) = message.into().into_message(self.shared())?;
         let thread = self.bound_thread().await?;
+        let id = message.id.clone();
         let submitted = self.deliver_or_start(thread, message, request_context, true).await;
+        if submitted.is_err() {
+            self.shared().transient.forget(id.as_str());
+        }
         drop(turn);
         submitted
     }
@@ -136,6 +140,7 @@ impl Session {
                 continue;
             }
             if self.put(&thread, &message).await? {
+                self.shared().transient.forget(id.as_str());
                 return Ok(id);
             }
         }
@@ -243,12 +248,17 @@ impl Session {
 
     /// Hands a message to an open run. Says whether the run took it; one that ended meanwhile did not.
     pub(crate) async fn join(&self, run: &RunId, message: &Message, decline: bool) -> Result<bool, ControllerError> {
+        let id = message.id.clone();
         let mut message = message.clone();
         if self.is_at_work(run).await? {
             while_active(&mut message);
         }
         match self.shared().runtime.deliver(self.host(), run, Input::Message { message, decline }).await {
-            Ok(_) => Ok(true),
+            Ok(_) => {
+                // The run has a context of its own.
+                self.shared().transient.forget(id.as_str());
+                Ok(true)
+            }
             Err(error) => match error.kind() {
                 RunErrorKind::NotFound | RunErrorKind::Refused(ac_engine::Refusal::Finished) => Ok(false),
                 _ => Err(error.into()),
@@ -298,29 +308,25 @@ impl Session {
         self.settle_outbox().await?;
         let prepared = self.shared().mode(&self.mode())?;
         let profile = self.profile(prepared, &thread, request_context)?;
-        let goal = self.goal_to_tell(&thread).await?;
+        let notes = self.notes(&thread, &message.id).await;
         let run = RunId::from(self.shared().ids.fresh("run"));
         let origin =
             RunOrigin { controller: self.shared().config.id.clone(), session: self.key().clone(), resource: self.resource().clone() };
+        self.shared().models.count(&profile.model);
         let id = message.id.clone();
-        let mut messages = vec![message];
-        let told = goal.map(|(note, key)| {
-            messages.push(note);
-            key
-        });
+        self.shared().transient.pass_on(id.as_str(), run.as_str());
+        let messages = std::iter::once(message).chain(notes.messages()).collect();
         let begin = StartRun { run: run.clone(), thread: thread.clone(), parent: None, profile, messages, from_queue };
         let handle = match self.shared().runtime.start(self.host(), origin, begin).await {
             Ok(handle) => Some(handle),
             // It is stored, and another process was faster to move it.
             Err(error) if error.kind() == RunErrorKind::Owned => None,
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                self.shared().transient.pass_on(run.as_str(), id.as_str());
+                return Err(error.into());
+            }
         };
-        if let Some(key) = told
-            && let Err(error) = self.goal_told(&thread, &key).await
-        {
-            // The run is stored; at worst the next one is told again.
-            tracing::debug!(code = error.code(), "what the run was told of its goal was not noted");
-        }
+        self.noted(&thread, notes).await;
         Ok(Submitted { message: id, thread, run, joined: false, handle })
     }
 
@@ -352,7 +358,12 @@ impl Session {
         let (session, thread) = (self.clone(), thread.clone());
         self.spawn(async move {
             tokio::select! {
-                () = handle.ended() => session.pump_soon(&thread),
+                () = handle.ended() => {
+                    if handle.status().outcome.is_some() {
+                        session.shared().transient.forget(handle.run().as_str());
+                    }
+                    session.pump_soon(&thread);
+                }
                 () = session.shared().stop.cancelled() => {}
             }
         });

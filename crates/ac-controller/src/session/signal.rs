@@ -10,10 +10,7 @@ use super::{
     Session,
     run::{Start, TRIES, contended},
 };
-use crate::{
-    ControllerError, ControllerErrorKind, Signal, SignalAction, SignalSent, WhenActive, WhenIdle,
-    feed::About,
-};
+use crate::{ControllerError, ControllerErrorKind, Signal, SignalAction, SignalSent, WhenActive, WhenIdle, feed::About};
 
 impl Session {
     /// Lets the model know that something happened: at the next step of the open run, by a run of its own, or with the next message, as the
@@ -76,8 +73,7 @@ impl Session {
                     }
                 }
                 WhenIdle::Wake => {
-                    let start =
-                        Start { thread: thread.clone(), message: message.clone(), request_context: Map::new(), from_queue: false };
+                    let start = Start { thread: thread.clone(), message: message.clone(), request_context: Map::new(), from_queue: false };
                     match self.start_run(start).await {
                         Err(error) if error.kind() == ControllerErrorKind::Run(RunErrorKind::Busy) => {}
                         other => return Ok(SignalAction::Woke { run: other?.run }),

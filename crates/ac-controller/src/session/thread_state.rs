@@ -17,7 +17,7 @@ use super::Session;
 use crate::{AgentController, ControllerError, ControllerErrorKind, controller::Shared, feed::About};
 
 /// Names that tools may read and never write: a goal is the person's, and nothing that a model says changes it.
-const HOSTS: [&str; 2] = [super::goal::STATE, "notifications"];
+const HOSTS: [&str; 2] = [super::goal::STATE, super::inbox::STATE];
 
 /// The state of the thread of a run, lent to its tools.
 pub(crate) struct Keeper {

@@ -2,11 +2,11 @@ use ac_core::{EventBody, MessageId, ThreadId, event::ThreadInfo};
 use ac_storage::{
     Page, StorageErrorKind,
     domain::{MessageQuery, ThreadQuery},
-    record::StoredMessage,
+    record::{MessageCursor, StoredMessage},
 };
 use serde_json::{Map, Value};
 
-use super::{Session, record::Change};
+use super::{Session, record::Change, title::PINNED};
 use crate::{ControllerError, ControllerErrorKind, feed::About};
 
 /// How often a row is written again when somebody else was faster.
@@ -103,14 +103,18 @@ impl Session {
         self.shared().owned_thread(thread, self.resource()).await
     }
 
-    /// Names a thread of the resource; the bound one, where none is given.
+    /// Names a thread of the resource; the bound one, where none is given. No model names it from then on (SPEC H-30).
     ///
     /// # Errors
     /// [`ThreadNotFound`](ControllerErrorKind::ThreadNotFound).
     pub async fn rename_thread(&self, thread: Option<&ThreadId>, title: impl Into<String>) -> Result<(), ControllerError> {
         let title = title.into();
         let thread = self.named_or_bound(thread)?;
-        self.change_thread(&thread, |info| info.title.clone_from(&title)).await?;
+        self.change_thread(&thread, |info| {
+            info.title.clone_from(&title);
+            info.metadata.insert(PINNED.to_owned(), true.into());
+        })
+        .await?;
         self.tell(About::thread(&thread), EventBody::ThreadTitleUpdated { thread: thread.clone(), title });
         Ok(())
     }
@@ -228,17 +232,39 @@ impl Session {
         Ok(info)
     }
 
-    fn named_or_bound(&self, thread: Option<&ThreadId>) -> Result<ThreadId, ControllerError> {
+    /// Copies a thread of the resource (the bound one, where none is given) up to and with a message, and moves to the copy.
+    ///
+    /// # Errors
+    /// As [`Session::clone_thread`]; [`MessageNotFound`](ControllerErrorKind::MessageNotFound).
+    pub async fn branch_thread(
+        &self,
+        source: Option<&ThreadId>,
+        at: &MessageId,
+        title: Option<String>,
+    ) -> Result<ThreadInfo, ControllerError> {
+        let source = self.named_or_bound(source)?;
+        self.shared().owned_thread(&source, self.resource()).await?;
+        let messages = self.shared().storage.messages();
+        if messages.get(&source, at).await?.is_none() {
+            let message = format!("the thread has no message `{at}`");
+            return Err(ControllerError::new(ControllerErrorKind::MessageNotFound, message));
+        }
+        let query = MessageQuery { after: Some(MessageCursor::Message(at.clone())), limit: 1, ..MessageQuery::default() };
+        let next = messages.page(&source, &query).await?.items.into_iter().next();
+        self.clone_thread(Some(&source), title, next.as_ref().map(|stored| &stored.message.id)).await
+    }
+
+    pub(crate) fn named_or_bound(&self, thread: Option<&ThreadId>) -> Result<ThreadId, ControllerError> {
         thread.cloned().or_else(|| self.thread_id()).ok_or_else(|| {
             ControllerError::new(ControllerErrorKind::ThreadNotFound, "the session is bound to no thread; name one, or create one")
         })
     }
 
-    async fn change_thread(&self, thread: &ThreadId, change: impl Fn(&mut ThreadInfo)) -> Result<(), ControllerError> {
+    pub(crate) async fn change_thread(&self, thread: &ThreadId, mut change: impl FnMut(&mut ThreadInfo)) -> Result<(), ControllerError> {
         let threads = self.shared().storage.threads();
         for _ in 0..TRIES {
             let row = match threads.get(thread).await? {
-                Some(row) if row.value.info.resource == *self.resource() && row.value.parent.is_none() => row,
+                Some(row) if self.shared().is_for(&row.value, self.resource()) => row,
                 _ => return Err(ControllerError::thread_not_found(thread)),
             };
             let mut next = row.value;

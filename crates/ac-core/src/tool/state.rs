@@ -1,5 +1,7 @@
+use std::sync::Arc;
+
 use async_trait::async_trait;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::ToolError;
 
@@ -43,4 +45,19 @@ pub struct ThreadValue {
     pub version: u64,
     /// The value.
     pub value: Value,
+}
+
+/// The host's state of the session that a call is made in (SPEC A-8).
+///
+/// A capability, as [`ThreadState`] is. Keys that decide what a session may do (`yolo`, `permissionRules`) can be read and never set.
+#[async_trait]
+pub trait SessionState: Send + Sync + 'static {
+    /// All of it, as it stands. A shared snapshot.
+    fn get(&self) -> Arc<Map<String, Value>>;
+
+    /// Sets keys: all of them, or none. The state after that.
+    ///
+    /// # Errors
+    /// When the state would not fit its schema, and for keys that no tool may set.
+    async fn set(&self, set: Map<String, Value>) -> Result<Arc<Map<String, Value>>, ToolError>;
 }

@@ -14,13 +14,13 @@ impl RunSnapshot {
         turn: &mut Turn,
         step: u32,
         go_on: bool,
-        message: Option<Message>,
+        message: Option<Box<Message>>,
         verdict: Option<Value>,
     ) -> Result<(), Refusal> {
         if !matches!(self.phase, Phase::Judging { .. }) || self.step != step {
             return Err(Refusal::Stale);
         }
-        if let Some(message) = message.map(Arc::new) {
+        if let Some(message) = message.map(Arc::<Message>::from) {
             turn.put(message.clone());
             turn.tell(Moment::Delivered(message));
         }

@@ -81,18 +81,14 @@ impl TaskList {
         }
         let ids = self.ids_for(&tasks);
         let named = tasks.into_iter().zip(ids);
-        self.0 = named
-            .map(|(NewTask { content, status, active_form, .. }, id)| Task { id, content, status, active_form })
-            .collect();
+        self.0 = named.map(|(NewTask { content, status, active_form, .. }, id)| Task { id, content, status, active_form }).collect();
         Ok(())
     }
 
     fn ids_for(&self, tasks: &[NewTask]) -> Vec<String> {
         let mut taken: HashSet<String> = HashSet::new();
-        let mut ids: Vec<Option<String>> = tasks
-            .iter()
-            .map(|task| task.id.clone().filter(|id| !id.is_empty() && taken.insert(id.clone())))
-            .collect();
+        let mut ids: Vec<Option<String>> =
+            tasks.iter().map(|task| task.id.clone().filter(|id| !id.is_empty() && taken.insert(id.clone()))).collect();
         let (now, before) = (count(tasks.iter().map(|task| task.content.as_str())), count(self.0.iter().map(|task| task.content.as_str())));
         for (id, task) in ids.iter_mut().zip(tasks).filter(|(_, task)| task.id.as_ref().is_none_or(String::is_empty)) {
             let once = |counted: &HashMap<&str, usize>| counted.get(task.content.as_str()) == Some(&1);
@@ -101,10 +97,7 @@ impl TaskList {
                 *id = known.map(|known| known.id.clone()).filter(|known| taken.insert(known.clone()));
             }
         }
-        ids.into_iter()
-            .zip(tasks)
-            .map(|(id, task)| id.unwrap_or_else(|| fresh(&slug(&task.content), &mut taken)))
-            .collect()
+        ids.into_iter().zip(tasks).map(|(id, task)| id.unwrap_or_else(|| fresh(&slug(&task.content), &mut taken))).collect()
     }
 
     /// Changes one task. Setting it in progress takes that from any other (SPEC B-23).
@@ -121,7 +114,8 @@ impl TaskList {
         if content.is_none() && status.is_none() && active_form.is_none() {
             return Err(TaskListError::NothingToChange);
         }
-        let at = self.0.iter().position(|task| task.id == id).ok_or_else(|| TaskListError::NotFound { id: id.into(), known: self.lines() })?;
+        let at =
+            self.0.iter().position(|task| task.id == id).ok_or_else(|| TaskListError::NotFound { id: id.into(), known: self.lines() })?;
         for (place, task) in self.0.iter_mut().enumerate() {
             if place != at {
                 if status == Some(TaskStatus::InProgress) && task.status == TaskStatus::InProgress {

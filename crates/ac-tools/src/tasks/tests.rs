@@ -61,8 +61,7 @@ fn task(id: Option<&str>, content: &str, status: &str) -> Value {
 #[tokio::test]
 async fn a_list_is_written_changed_and_completed() {
     let (_, cx) = desk();
-    let written =
-        call(&TaskWrite, json!({ "tasks": [task(Some("t1"), "Do A", "in_progress"), task(None, "Do B", "pending")] }), &cx).await;
+    let written = call(&TaskWrite, json!({ "tasks": [task(Some("t1"), "Do A", "in_progress"), task(None, "Do B", "pending")] }), &cx).await;
     assert_eq!(
         written["content"],
         "Tasks updated: [0/2 completed]\nCurrently: Do A… (t1)\nTask IDs:\n- t1: Do A (in_progress)\n- task_do_b: Do B (pending)"
@@ -97,7 +96,8 @@ async fn what_cannot_be_done_writes_nothing_and_says_what_there_is() {
 #[tokio::test]
 async fn ids_stay_where_they_can() {
     let (_, cx) = desk();
-    let first = json!({ "tasks": [task(Some("x"), "A", "pending"), task(Some("x"), "B", "pending"), task(None, "Fix: the Login!", "pending")] });
+    let first =
+        json!({ "tasks": [task(Some("x"), "A", "pending"), task(Some("x"), "B", "pending"), task(None, "Fix: the Login!", "pending")] });
     assert_eq!(ids(&call(&TaskWrite, first, &cx).await), ["x", "task_b", "task_fix_the_login"]);
     // The same words keep their id; words that occur twice, or a reserved id, get another one.
     let second = json!({ "tasks": [

@@ -95,7 +95,8 @@ impl Tool for TaskWrite {
 #[async_trait]
 impl Tool for TaskUpdate {
     fn definition(&self) -> ToolDefinition {
-        let description = "Change one task: its content, its status, its activeForm. Setting it in_progress sets the one that was to pending.";
+        let description =
+            "Change one task: its content, its status, its activeForm. Setting it in_progress sets the one that was to pending.";
         let fields = json!({
             "id": id_schema(),
             "content": content_schema(),
