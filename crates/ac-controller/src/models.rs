@@ -14,6 +14,9 @@ use crate::{AgentController, ControllerError, ControllerErrorKind, Session, cont
 /// How long a listing is good.
 const FRESH: Duration = Duration::from_secs(10);
 
+/// How many models are counted.
+const COUNTED: usize = 4096;
+
 /// A model that a person may choose. Its serde form is the one on the wire (WIRE, route 3).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -98,7 +101,13 @@ pub(crate) struct Models {
 impl Models {
     /// A run begins with this model.
     pub(crate) fn count(&self, model: &ModelId) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner).entry(model.clone()).or_default() += 1;
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        match used.get_mut(model) {
+            Some(times) => *times += 1,
+            // People may choose names that nobody knows.
+            None if used.len() >= COUNTED => {}
+            None => drop(used.insert(model.clone(), 1)),
+        }
     }
 }
 
