@@ -5,13 +5,13 @@ use std::{
     time::Duration,
 };
 
-use ac_controller::{AgentConfig, AgentController, Limits, Mode, RuntimeSettings, Session};
+use ac_controller::{AgentConfig, AgentController, Limits, Mode, RuntimeSettings, Session, StateSchema};
 use ac_core::{
     CancelToken, Ids, ModelError, ModelId, ModelProvider, ModelRequest, ModelStream, Tool, ToolCategory, permission::DefaultPolicies,
 };
 use ac_llm::{OpenAiCompatible, ReqwestTransport};
 use ac_storage::{MemoryStorage, SledOptions, SledStorage, Storage};
-use ac_tools::{AskUser, SubmitPlan};
+use ac_tools::{AskUser, SubmitPlan, task_tools};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -133,6 +133,9 @@ impl Stage {
             .limits(limits(setup))
             .initial_state(setup.initial_state.clone())
             .capabilities(move |run, lend| lend.with::<dyn StateDesk>(Arc::new(Desk { people: lent.clone(), thread: run.thread.clone() })));
+        if let Some(schema) = &setup.state_schema {
+            builder = builder.state_schema(state_schema(schema));
+        }
         if let Some(text) = &setup.instructions {
             builder = builder.instructions(text.as_str());
         }
@@ -200,8 +203,19 @@ impl ModelProvider for LastSegment {
     }
 }
 
+/// What a state must look like. The reference drops keys that its schemas do not name.
+fn state_schema(schema: &Value) -> StateSchema {
+    let counter = json!({
+        "type": "object",
+        "properties": { "count": { "type": "number", "default": 0 }, "name": { "type": "string" }, "yolo": { "type": "boolean" } }
+    });
+    let schema = if schema == "counter" { counter } else { schema.clone() };
+    StateSchema::new(schema).strip_unknown()
+}
+
 fn built_in(setup: &Setup) -> Vec<Arc<dyn Tool>> {
-    let all: Vec<Arc<dyn Tool>> = vec![Arc::new(AskUser), Arc::new(SubmitPlan)];
+    let mut all: Vec<Arc<dyn Tool>> = vec![Arc::new(AskUser), Arc::new(SubmitPlan)];
+    all.extend(task_tools());
     let off = |name: &str| match &setup.disable_builtin_tools {
         Value::Bool(all) => *all,
         Value::Array(names) => names.iter().any(|off| off == name),
