@@ -102,11 +102,9 @@ impl Models {
     /// A run begins with this model.
     pub(crate) fn count(&self, model: &ModelId) {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        match used.get_mut(model) {
-            Some(times) => *times += 1,
-            // People may choose names that nobody knows.
-            None if used.len() >= COUNTED => {}
-            None => drop(used.insert(model.clone(), 1)),
+        // People may choose names that nobody knows.
+        if used.len() < COUNTED || used.contains_key(model) {
+            *used.entry(model.clone()).or_default() += 1;
         }
     }
 }
