@@ -323,3 +323,6 @@ fn check_limit(runs: Option<u32>) -> Result<(), ControllerError> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

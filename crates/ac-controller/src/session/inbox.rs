@@ -212,3 +212,6 @@ fn check(notification: &Notification) -> Result<(), ControllerError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
