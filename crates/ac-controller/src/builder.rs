@@ -8,8 +8,10 @@ use ac_tools::{DuplicateTool, ToolSet};
 use serde_json::{Map, Value};
 
 use crate::{
-    AgentConfig, AgentController, ControllerError, ControllerErrorKind, EventBus, LocalBus, Mode, ModelRouter, SystemClock, UuidIds,
+    AgentConfig, AgentController, ControllerError, ControllerErrorKind, EventBus, LocalBus, Mode, ModelRouter, Subagent, SystemClock,
+    UuidIds,
     config::{CategoryResolver, Config, Lender, PreparedMode},
+    subagent::{self, Subagents},
 };
 
 /// Makes an [`AgentController`].
@@ -30,6 +32,9 @@ pub struct ControllerBuilder {
     default_mode: Option<ModeId>,
     default_model: Option<ModelId>,
     tools: Vec<Arc<dyn Tool>>,
+    workspace_tools: Vec<Arc<dyn Tool>>,
+    subagents: Vec<Subagent>,
+    subagent_depth: u32,
     router: Option<Arc<dyn ModelRouter>>,
     defaults: DefaultPolicies,
     category: Option<Arc<CategoryResolver>>,
@@ -57,6 +62,9 @@ impl Default for ControllerBuilder {
             default_mode: None,
             default_model: None,
             tools: vec![],
+            workspace_tools: vec![],
+            subagents: vec![],
+            subagent_depth: 3,
             router: None,
             defaults: DefaultPolicies::default(),
             category: None,
@@ -155,6 +163,32 @@ impl ControllerBuilder {
         self
     }
 
+    /// Tools of the workspace: of all modes, and of all constrained subagents that do not
+    /// [say which of them](Subagent::allowed_workspace_tools) they have.
+    pub fn workspace_tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.workspace_tools.extend(tools);
+        self
+    }
+
+    /// Adds a type of subagent. With the first one there is the tool `subagent`, in every mode that offers it.
+    pub fn subagent(mut self, subagent: Subagent) -> Self {
+        self.subagents.push(subagent);
+        self
+    }
+
+    /// Adds types of subagents.
+    pub fn subagents(mut self, subagents: impl IntoIterator<Item = Subagent>) -> Self {
+        self.subagents.extend(subagents);
+        self
+    }
+
+    /// How deep subagents may be nested; 3, unless set. One that may have subagents says so itself
+    /// ([`Subagent::allowed_controller_tools`]). How many work side by side is said by [`RuntimeSettings::children`].
+    pub fn subagent_depth(mut self, depth: u32) -> Self {
+        self.subagent_depth = depth;
+        self
+    }
+
     /// The way to models: a [`ModelRouter`], which any closure from a model id to a provider is.
     pub fn models(mut self, router: impl ModelRouter) -> Self {
         self.router = Some(Arc::new(router));
@@ -216,7 +250,8 @@ impl ControllerBuilder {
     /// [`Incomplete`](ControllerErrorKind::Incomplete), [`NoModes`](ControllerErrorKind::NoModes),
     /// [`DuplicateMode`](ControllerErrorKind::DuplicateMode), [`ConflictingTools`](ControllerErrorKind::ConflictingTools),
     /// [`SelfTransition`](ControllerErrorKind::SelfTransition), [`UnknownTransition`](ControllerErrorKind::UnknownTransition),
-    /// [`UnknownDefaultMode`](ControllerErrorKind::UnknownDefaultMode), [`DuplicateTool`](ControllerErrorKind::DuplicateTool).
+    /// [`UnknownDefaultMode`](ControllerErrorKind::UnknownDefaultMode), [`DuplicateTool`](ControllerErrorKind::DuplicateTool),
+    /// [`DuplicateSubagent`](ControllerErrorKind::DuplicateSubagent), [`UnknownTool`](ControllerErrorKind::UnknownTool).
     pub fn build(self) -> Result<AgentController, ControllerError> {
         self.check_modes()?;
         let default_mode = self.resolve_default_mode()?;
@@ -224,7 +259,9 @@ impl ControllerBuilder {
         let storage = self.storage.clone().ok_or_else(|| incomplete("store; give it one with `storage`"))?;
         let router = self.router.clone().ok_or_else(|| incomplete("way to a model; give it one with `models`"))?;
         let common_tools = Arc::new(self.common_tools().map_err(duplicate_tool)?);
-        let modes = self.modes.iter().map(|mode| self.prepare(mode)).collect::<Result<_, _>>()?;
+        let modes = self.modes.iter().map(|mode| self.prepare(mode)).collect::<Result<Vec<_>, _>>()?;
+        let workspace: Vec<String> = self.workspace_tools.iter().map(|tool| tool.definition().name).collect();
+        let subagents = Subagents::prepare(self.subagents, self.subagent_depth, &modes, &common_tools, &workspace)?;
         let seed = self.initial_state.get("currentModelId").and_then(Value::as_str).map(ModelId::from);
         let config = Config {
             id: self.id,
@@ -242,6 +279,7 @@ impl ControllerBuilder {
             ephemeral_permissions: self.ephemeral_permissions,
             lend: self.lend,
             common_tools,
+            subagents,
         };
         Ok(AgentController::new(config, storage, self.clock, self.ids, self.bus, self.runtime))
     }
@@ -286,7 +324,8 @@ impl ControllerBuilder {
 
     fn common_tools(&self) -> Result<ToolSet, DuplicateTool> {
         let mut tools = ToolSet::new();
-        tools.extend(self.agent.tools.iter().chain(&self.tools).cloned())?;
+        let subagent = subagent::tool(&self.subagents);
+        tools.extend(self.agent.tools.iter().chain(&subagent).chain(&self.tools).chain(&self.workspace_tools).cloned())?;
         Ok(tools)
     }
 

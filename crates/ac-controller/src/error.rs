@@ -20,10 +20,16 @@ pub enum ControllerErrorKind {
     UnknownDefaultMode,
     /// Two tools that are offered together have the same name.
     DuplicateTool,
+    /// Two subagents have the same id, or one has none.
+    DuplicateSubagent,
+    /// A subagent is allowed a tool that does not exist.
+    UnknownTool,
     /// The controller was built without a store, or without a way to a model.
     Incomplete,
     /// There is no such mode.
     ModeNotFound,
+    /// There is no such type of subagent.
+    SubagentNotFound,
     /// There is no such thread, or it belongs to somebody else.
     ThreadNotFound,
     /// A thread of that id exists already.
@@ -103,8 +109,11 @@ impl ControllerError {
             K::SelfTransition => "config.self_transition",
             K::UnknownDefaultMode => "config.unknown_default_mode",
             K::DuplicateTool => "config.duplicate_tool",
+            K::DuplicateSubagent => "config.duplicate_subagent",
+            K::UnknownTool => "config.unknown_tool",
             K::Incomplete => "config.incomplete",
             K::ModeNotFound => "mode.not_found",
+            K::SubagentNotFound => "subagent.not_found",
             K::ThreadNotFound => "thread.not_found",
             K::ThreadExists => "thread.exists",
             K::NoModel => "model.none_selected",

@@ -18,6 +18,7 @@ mod map;
 mod mode;
 mod recovery;
 mod session;
+mod subagent;
 
 pub use ac_agent::{Accepted, RunHandle, RunStatus, RuntimeSettings};
 pub use ac_engine::{Answer, Limits};
@@ -28,6 +29,7 @@ pub use controller::{AgentController, SessionRequest};
 pub use env::{SystemClock, UuidIds};
 pub use error::{ControllerError, ControllerErrorKind};
 pub use mode::Mode;
+pub use subagent::Subagent;
 pub use session::{
     ApprovalDecision, ModeView, ModelChoice, Pending, Queued, Session, Settled, Settlement, StateUpdate, Submitted, UserMessage,
 };

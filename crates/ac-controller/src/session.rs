@@ -3,6 +3,7 @@
 mod apply;
 mod bind;
 mod children;
+mod forks;
 mod handle;
 mod host;
 mod live;
@@ -14,6 +15,7 @@ mod queue;
 mod record;
 mod run;
 mod state;
+mod subagents;
 mod threads;
 
 pub(crate) use handle::Inner;

@@ -8,11 +8,13 @@ mod hook;
 mod set;
 #[cfg(feature = "skills")]
 pub mod skills;
+pub mod subagent;
 mod submit_plan;
 #[cfg(test)]
 mod testing;
 #[cfg(feature = "schema")]
 mod typed;
+mod withheld;
 #[cfg(feature = "workspace")]
 pub mod workspace;
 
@@ -21,6 +23,8 @@ pub use ac_workspace::rules;
 pub use ask_user::AskUser;
 pub use hook::{ToolHook, hooked};
 pub use set::{DuplicateTool, ToolSet};
+pub use subagent::{SubagentKind, SubagentTool};
 pub use submit_plan::SubmitPlan;
 #[cfg(feature = "schema")]
 pub use typed::TypedTool;
+pub use withheld::Withheld;

@@ -9,5 +9,6 @@ mod processes;
 mod registry;
 mod reports;
 mod running;
+mod subagents;
 mod threads;
 mod turmoil;

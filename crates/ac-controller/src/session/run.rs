@@ -343,12 +343,16 @@ impl Session {
     pub(crate) fn watch_end(&self, run: &RunId, thread: &ThreadId) {
         let Some(handle) = self.shared().runtime.live(run) else {
             self.pump_soon(thread);
+            self.sweep_forks_soon();
             return;
         };
         let (session, thread) = (self.clone(), thread.clone());
         self.spawn(async move {
             tokio::select! {
-                () = handle.ended() => session.pump_soon(&thread),
+                () = handle.ended() => {
+                    session.pump_soon(&thread);
+                    session.sweep_forks_soon();
+                }
                 () = session.shared().stop.cancelled() => {}
             }
         });
