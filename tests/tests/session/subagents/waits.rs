@@ -344,12 +344,12 @@ async fn a_child_that_worked_when_its_process_died_is_gone_on_with() {
     let session = second.create_session("ann").await.unwrap();
     let mut events = session.subscribe();
     second.init().await.unwrap();
-    // Only looking was going on, so it is done again; this time it is stopped.
-    until(&mut events, |body| matches!(body, EventBody::SubagentStart { .. })).await;
-    assert!(session.is_running());
-    assert!(session.abort().await.unwrap());
-    until(&mut events, is_end).await;
-    over(&session).await;
+    // Only looking was going on, so it is done again and nobody is asked; this time it is stopped.
     assert!(session.pending().await.unwrap().is_empty());
+    assert!(session.abort().await.unwrap());
+    let told = names(&until(&mut events, is_end).await);
+    assert_eq!(told.iter().filter(|name| **name == "subagent_end").count(), 1, "{told:?}");
+    over(&session).await;
+    assert_eq!(desk.server.requests().len(), 2);
     second.shutdown().await;
 }
