@@ -29,7 +29,7 @@ pub use controller::{AgentController, SessionRequest};
 pub use env::{SystemClock, UuidIds};
 pub use error::{ControllerError, ControllerErrorKind};
 pub use mode::Mode;
-pub use subagent::Subagent;
 pub use session::{
     ApprovalDecision, ModeView, ModelChoice, Pending, Queued, Session, Settled, Settlement, StateUpdate, Submitted, UserMessage,
 };
+pub use subagent::Subagent;

@@ -48,9 +48,10 @@ impl SubagentTool {
         if kinds.is_empty() {
             return None;
         }
-        let mut description = "Hand a task to a subagent and wait for its result. It works in a conversation of its own and reports once, so say in \
+        let mut description =
+            "Hand a task to a subagent and wait for its result. It works in a conversation of its own and reports once, so say in \
                                the task everything it has to know. Calls of one step work side by side.\nTypes:"
-            .to_owned();
+                .to_owned();
         for kind in kinds {
             description.push_str(&format!("\n- {} ({}): {}", kind.id, kind.name, kind.description));
             if kind.forked {

@@ -9,10 +9,7 @@ mod waits;
 use std::time::Duration;
 
 use ac_controller::{AgentController, ControllerBuilder, RuntimeSettings, Session, Subagent};
-use ac_core::{
-    Policy, ToolCategory,
-    permission::DefaultPolicies,
-};
+use ac_core::{Policy, ToolCategory, permission::DefaultPolicies};
 use ac_testkit::Turn;
 use serde_json::{Value, json};
 
@@ -33,7 +30,11 @@ fn builder(desk: &Desk, life: &str, kinds: impl IntoIterator<Item = Subagent>) -
 
 /// Reads, writes and asks, by instructions of its own.
 fn helper() -> Subagent {
-    Subagent::new("helper").name("Helper").description("Helps.").instructions("HELPER").allowed_controller_tools(["look", "write", "ask_user"])
+    Subagent::new("helper")
+        .name("Helper")
+        .description("Helps.")
+        .instructions("HELPER")
+        .allowed_controller_tools(["look", "write", "ask_user"])
 }
 
 /// A call of `subagent`.

@@ -151,7 +151,8 @@ impl Session {
             .collect();
         if names.is_empty() && !tools.is_empty() {
             let all: Vec<&str> = tools.definitions().map(|definition| definition.name.as_str()).collect();
-            let message = format!("none of its tools may be used in mode `{}` under the rules of this session: {}", profile.mode, all.join(", "));
+            let message =
+                format!("none of its tools may be used in mode `{}` under the rules of this session: {}", profile.mode, all.join(", "));
             return Err(refused(format!("subagent type `{}` cannot work here: {message}", kind.id)));
         }
         Ok(names)

@@ -78,11 +78,8 @@ async fn a_subagent_works_on_its_own_and_its_words_are_the_result() {
 /// SPEC U-15: the call did not fail, the subagent did, and the model reads why.
 #[tokio::test]
 async fn a_subagent_that_fails_is_a_result() {
-    let desk = Desk::new([
-        hand_over("c1", "helper", "find it"),
-        Turn::error(400, "bad sub").when_contains("HELPER"),
-        Turn::text("parent done"),
-    ]);
+    let desk =
+        Desk::new([hand_over("c1", "helper", "find it"), Turn::error(400, "bad sub").when_contains("HELPER"), Turn::text("parent done")]);
     let controller = process(&desk, "", [helper()]);
     let session = controller.create_session("ann").await.unwrap();
     let mut events = session.subscribe();
@@ -130,9 +127,11 @@ async fn an_abort_stops_the_subagent_and_keeps_its_words() {
 /// SPEC U-19: side by side, and no more of them than the host allows.
 #[tokio::test]
 async fn subagents_of_one_step_work_side_by_side_up_to_a_limit() {
-    let three = hand_over("c1", "helper", "one")
-        .then_tool("c2", "subagent", json!({ "agentType": "helper", "task": "two" }))
-        .then_tool("c3", "subagent", json!({ "agentType": "helper", "task": "three" }));
+    let three = hand_over("c1", "helper", "one").then_tool("c2", "subagent", json!({ "agentType": "helper", "task": "two" })).then_tool(
+        "c3",
+        "subagent",
+        json!({ "agentType": "helper", "task": "three" }),
+    );
     let slow = |word: &str| Turn::chunks([word, "!"]).slowly(std::time::Duration::from_millis(60)).when_contains(format!("\"{word}\""));
     let desk = Desk::new([three, slow("one"), slow("two"), slow("three"), Turn::text("done")]);
     let mut settings = ac_controller::RuntimeSettings::default();

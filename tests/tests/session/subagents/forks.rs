@@ -1,7 +1,7 @@
 //! Forked subagents: a copy of the thread, the parent's prompt, and nothing left behind.
 
 use ac_controller::Subagent;
-use ac_core::{Message, RunId, ThreadId, Role, id::child_run};
+use ac_core::{Message, Role, RunId, ThreadId, id::child_run};
 use ac_storage::{
     ThreadRecord,
     domain::{MessageQuery, ThreadQuery},
@@ -92,9 +92,7 @@ async fn is_gone(desk: &Desk, thread: &ThreadId) {
 /// The call may say otherwise than the type, in both directions (SPEC U-3).
 #[tokio::test]
 async fn a_call_decides_whether_it_forks() {
-    let call = |id: &str, kind: &str, forked: bool| {
-        Turn::tool(id, "subagent", json!({ "agentType": kind, "task": "x", "forked": forked }))
-    };
+    let call = |id: &str, kind: &str, forked: bool| Turn::tool(id, "subagent", json!({ "agentType": kind, "task": "x", "forked": forked }));
     let desk = Desk::new([
         call("c1", "explore", false),
         Turn::text("not forked").when_contains("IGNORED"),
@@ -114,13 +112,8 @@ async fn a_call_decides_whether_it_forks() {
 /// A fork that a person answered is kept a while, so that the same answer again is known; it goes with its parent's thread at the latest.
 #[tokio::test]
 async fn a_fork_waits_for_a_person_over_a_restart_and_is_cleaned_up_later() {
-    let desk = Desk::new([
-        hand_over("c1", "explore", "write"),
-        write("w", "it"),
-        Turn::text("wrote"),
-        Turn::text("done"),
-        Turn::text("bye"),
-    ]);
+    let desk =
+        Desk::new([hand_over("c1", "explore", "write"), write("w", "it"), Turn::text("wrote"), Turn::text("done"), Turn::text("bye")]);
     let first = process(&desk, "", [fork()]);
     let session = first.create_session("ann").await.unwrap();
     let submitted = session.submit("go").await.unwrap();

@@ -31,7 +31,9 @@ async fn the_model_of_a_subagent_is_the_one_that_was_selected_closest_to_it() {
         hand_over(&format!("t{n}"), "typed", "x").then_tool(format!("b{n}"), "subagent", json!({ "agentType": "bare", "task": "x" }))
     };
     let child = |word: &str| Turn::text("ok").when_contains(word).forever();
-    let step = |n: u32| [both(n).when_last_role("user").when_contains(format!("\"go {n}\"")), Turn::text("done").when_contains(format!("\"t{n}\""))];
+    let step = |n: u32| {
+        [both(n).when_last_role("user").when_contains(format!("\"go {n}\"")), Turn::text("done").when_contains(format!("\"t{n}\""))]
+    };
     // The newest first: a request holds what was said before, too.
     let turns = [child("TYPED"), child("BARE")].into_iter().chain((1..=5).rev().flat_map(step));
     let desk = Desk::new(turns);

@@ -137,8 +137,7 @@ async fn a_denial_of_the_session_holds_below_it() {
 #[tokio::test]
 async fn handing_over_asks_first_and_can_be_denied() {
     let desk = Desk::new([hand_over("c1", "helper", "x"), Turn::text("done")]);
-    let controller =
-        builder(&desk, "", [helper()]).default_policies(DefaultPolicies::default()).modes(build_mode()).build().unwrap();
+    let controller = builder(&desk, "", [helper()]).default_policies(DefaultPolicies::default()).modes(build_mode()).build().unwrap();
     let session = controller.create_session("ann").await.unwrap();
     send_and_rest(&session, "go").await;
     let open = session.pending().await.unwrap();

@@ -195,7 +195,10 @@ async fn a_question_of_a_child_parks_its_parents_and_the_answer_goes_on_with_all
     let settled = tokio::time::timeout(Duration::from_secs(10), session.send_message("go")).await.unwrap().unwrap();
     assert_eq!(settled.settlement, Settlement::Waiting);
     let told = drain(&mut events);
-    assert!(matches!(told.iter().rev().find(|event| is_end(&event.body)).unwrap().body, EventBody::AgentEnd { reason: EndReason::Suspended, .. }));
+    assert!(matches!(
+        told.iter().rev().find(|event| is_end(&event.body)).unwrap().body,
+        EventBody::AgentEnd { reason: EndReason::Suspended, .. }
+    ));
     let asked = told.iter().find_map(|event| match &event.body {
         EventBody::ToolSuspended { pending, parent_call, .. } => Some((pending.clone(), parent_call.clone())),
         _ => None,
