@@ -30,7 +30,7 @@ pub use ac_workspace as workspace;
 pub mod prelude {
     pub use ac_controller::{
         AgentConfig, AgentController, Answer, ControllerError, Delivery, Mode, ModelChoice, Pending, Session, SessionRequest, Settled,
-        Settlement, Submitted, Subscription, UserMessage,
+        Settlement, Subagent, Submitted, Subscription, UserMessage,
     };
     pub use ac_core::{
         Event, EventBody, ModelId, ModelProvider, Policy, Tool, ToolCategory, ToolContext, ToolDefinition, ToolEffect, ToolError,
