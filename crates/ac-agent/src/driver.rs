@@ -3,6 +3,7 @@
 //! It holds the snapshot, gives inputs to the machine, commits (`R1`), starts what the machine asks for, and tells. Model calls are polled
 //! here; tools run as tasks of a set that the driver owns.
 
+mod children;
 mod commit;
 mod judge;
 mod sample;
@@ -10,17 +11,18 @@ mod tools;
 
 use std::{collections::HashMap, sync::Arc};
 
-use ac_core::{CancelToken, ToolCallId, event::EndReason};
-use ac_engine::{Input, Posture, Refusal, RunSnapshot, SlotStatus};
+use ac_core::{CancelToken, RunId, ToolCallId, event::EndReason};
+use ac_engine::{Input, Posture, RunSnapshot};
 use ac_storage::Lease;
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{OwnedSemaphorePermit, mpsc, oneshot, watch},
     task::JoinSet,
     time::Instant,
 };
 
+use self::children::Turnstile;
 use crate::{
-    Accepted, RunError, RunErrorKind, RunHost, RunRef, RunStatus,
+    Accepted, ChildProfile, RunError, RunErrorKind, RunHost, RunRef, RunStatus,
     ask::{Command, reject},
     gate::Schemas,
     history::History,
@@ -29,6 +31,7 @@ use crate::{
     sampling::{Sampled, Sampling},
     shared::Shared,
     teller::Teller,
+    upward::Upward,
 };
 
 /// Whether the driver goes on.
@@ -74,6 +77,12 @@ pub(crate) struct Driver {
     working: HashMap<ToolCallId, Working>,
     progress: Arc<ProgressBuffer>,
     schemas: Schemas,
+    /// What children wait for that this process does not move, as the store said last.
+    resting: HashMap<RunId, Posture>,
+    /// Why children were not started.
+    refused: HashMap<RunId, String>,
+    /// The turn of a run that serves another.
+    turnstile: Turnstile,
     /// The last outbox item that was applied.
     applied: u64,
     /// Nothing new is started any more.
@@ -91,6 +100,7 @@ pub(crate) struct Start {
     pub(crate) version: u64,
     pub(crate) lease: Option<Lease>,
     pub(crate) usage: ac_core::Usage,
+    pub(crate) progress: Arc<ProgressBuffer>,
 }
 
 impl Driver {
@@ -101,10 +111,13 @@ impl Driver {
         commands: mpsc::Receiver<Command>,
         status: watch::Sender<RunStatus>,
     ) -> Self {
-        let Start { origin, snapshot, version, lease, usage } = start;
+        let Start { origin, snapshot, version, lease, usage, progress } = start;
         let run = RunRef { run: snapshot.run.clone(), thread: snapshot.thread.clone(), resource: origin.resource.clone() };
+        let upward = snapshot.parent.clone().zip(ChildProfile::of(&snapshot.profile));
+        let upward = upward.map(|(parent, child)| Upward::new(shared.clone(), parent, snapshot.profile.model.clone(), child));
         let parent_call = snapshot.parent.as_ref().map(|(_, call)| call.clone());
-        let teller = Teller::new(host.clone(), run.clone(), parent_call, usage, snapshot.message.clone());
+        let teller = Teller::new(host.clone(), run.clone(), parent_call, upward, usage, snapshot.message.clone());
+        let turnstile = Turnstile::new(snapshot.parent.as_ref().map(|(parent, _)| shared.places(parent)));
         let park = shared.park.child();
         let now = Instant::now();
         let (renew_at, poll_at) = (now + shared.settings.lease / 3, now + shared.settings.poll);
@@ -128,8 +141,11 @@ impl Driver {
             stopped: false,
             tools: JoinSet::new(),
             working: HashMap::new(),
-            progress: Arc::new(ProgressBuffer::default()),
+            progress,
             schemas: Schemas::default(),
+            resting: HashMap::new(),
+            refused: HashMap::new(),
+            turnstile,
             applied: 0,
             parking: false,
             renew_at,
@@ -140,6 +156,7 @@ impl Driver {
     /// Moves the run until it is closed, parked or lost. `first` is what follows from the commit that it was
     /// started by, made on `before`.
     pub(crate) async fn run(mut self, before: RunSnapshot, first: Vec<ac_engine::Effect>) {
+        self.poke_parent();
         if self.react(&before, first).await == Go::End {
             return self.end().await;
         }
@@ -175,6 +192,9 @@ impl Driver {
         if self.snapshot.is_closed() {
             return Ok(Go::End);
         }
+        if self.has_children() && self.look_at_children(false).await? == Go::End {
+            return Ok(Go::End);
+        }
         // A step that was ended, or tried successfully, leaves nothing to wait for.
         if self.snapshot.failures == 0 {
             self.backoff = None;
@@ -186,7 +206,7 @@ impl Driver {
         if self.in_flight() || !self.snapshot.outbox.is_empty() {
             return Ok(Go::On);
         }
-        match self.snapshot.posture() {
+        match self.posture() {
             Posture::Approval | Posture::Parked => self.rest().await,
             Posture::Moving | Posture::Finished => Ok(Go::On),
         }
@@ -202,16 +222,22 @@ impl Driver {
             return self.command(command).await;
         }
         self.release().await;
+        self.turnstile.leave();
         let before = self.version;
         if self.sync().await? == Go::End {
             return Ok(Go::End);
         }
-        if self.version != before {
+        let posture = self.posture();
+        if self.version != before || posture == Posture::Moving {
             return Ok(Go::On);
         }
-        if self.snapshot.posture() == Posture::Parked {
+        if posture == Posture::Parked {
+            self.tell_progress();
             self.teller.end_segment(EndReason::Suspended, None, None);
-            self.publish();
+        }
+        self.publish();
+        // Who has children waits for them here: what they do next opens the next segment.
+        if posture == Posture::Parked && !self.has_children() {
             // Whoever sent a command meanwhile is answered before the task ends.
             self.commands.close();
             while let Some(command) = self.commands.recv().await {
@@ -232,6 +258,7 @@ impl Driver {
             command = self.commands.recv() => Next::Command(command),
             Some(report) = self.tools.join_next_with_id(), if !self.tools.is_empty() => Next::Tool(report),
             () = self.progress.ready() => Next::Progress,
+            place = children::place(self.turnstile.waits_at()) => Next::Place(place),
             () = until(kill_at) => Next::Kill,
             () = until(renew_at) => Next::Renew,
             () = tokio::time::sleep_until(self.poll_at) => Next::Poll,
@@ -250,6 +277,10 @@ impl Driver {
             Next::Tool(report) => self.tool_reported(report).await,
             Next::Progress => {
                 self.tell_progress();
+                Ok(Go::On)
+            }
+            Next::Place(place) => {
+                self.turnstile.take(place);
                 Ok(Go::On)
             }
             Next::Sampled(sampled) => self.sampled(sampled).await,
@@ -329,26 +360,7 @@ impl Driver {
         if self.sync().await? == Go::End {
             return Ok(Go::End);
         }
-        for (call, child) in self.children() {
-            let Some(input) = self.shared.child_finished(&call, &child).await? else { continue };
-            match self.feed(Some(input)).await {
-                Err(error) if error.kind() != RunErrorKind::Refused(Refusal::Stale) => return Err(error),
-                Ok(Go::End) => return Ok(Go::End),
-                _ => {}
-            }
-        }
-        Ok(Go::On)
-    }
-
-    fn children(&self) -> Vec<(ToolCallId, ac_core::RunId)> {
-        self.snapshot
-            .slots()
-            .iter()
-            .filter_map(|slot| match &slot.status {
-                SlotStatus::Child { run } => Some((slot.call.clone(), run.clone())),
-                _ => None,
-            })
-            .collect()
+        self.look_at_children(true).await
     }
 
     /// The store failed. What was not committed did not happen; the run is left to be recovered, and whoever listens is told.
@@ -401,20 +413,28 @@ impl Driver {
         }
         self.publish();
         self.status.send_modify(|status| status.ended = true);
+        match &self.snapshot.parent {
+            // Whoever had the parent lost it meanwhile: somebody has to take the result.
+            Some((parent, _)) if self.snapshot.is_finished() && self.shared.live().get(parent).is_none() => self.host.attend(parent).await,
+            _ => self.poke_parent(),
+        }
     }
 
     fn publish(&self) {
         let status = RunStatus {
             segment_open: self.teller.in_segment(),
-            posture: self.snapshot.posture(),
+            posture: self.posture(),
             outcome: self.snapshot.outcome().cloned(),
             ended: false,
         };
-        self.status.send_if_modified(|old| {
+        let modified = self.status.send_if_modified(|old| {
             let changed = *old != status;
             *old = status;
             changed
         });
+        if modified {
+            self.poke_parent();
+        }
     }
 }
 
@@ -422,6 +442,7 @@ enum Next {
     Command(Option<Command>),
     Tool(Result<(tokio::task::Id, tools::Report), tokio::task::JoinError>),
     Progress,
+    Place(OwnedSemaphorePermit),
     Sampled(Sampled),
     Judged(crate::Judgement),
     Backoff,

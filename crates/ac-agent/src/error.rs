@@ -20,6 +20,8 @@ pub enum RunErrorKind {
     Storage(ac_storage::StorageErrorKind),
     /// What is stored is no run that this version can read.
     Corrupt,
+    /// A child run cannot be started, and the call that wants it fails; the message says why.
+    ChildRefused,
     /// The process stops.
     Closed,
 }
@@ -65,6 +67,7 @@ impl RunError {
             RunErrorKind::Refused(_) => "run.stale",
             RunErrorKind::Storage(_) => "storage.failed",
             RunErrorKind::Corrupt => "storage.corrupt",
+            RunErrorKind::ChildRefused => "run.child_refused",
             RunErrorKind::Closed => "run.closed",
         }
     }

@@ -1,8 +1,10 @@
+use std::sync::Arc;
+
 use ac_core::{RunId, ThreadId};
 use ac_engine::{Outcome, Posture};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::{RunError, RunErrorKind, ask::Command};
+use crate::{RunError, RunErrorKind, ask::Command, progress::ProgressBuffer};
 
 /// What a person said was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +18,7 @@ pub struct Accepted {
 pub struct RunStatus {
     /// Between `agent_start` and `agent_end`.
     pub segment_open: bool,
-    /// What the run waits for.
+    /// What the run waits for, its child runs included: one whose children wait for people waits for people.
     pub posture: Posture,
     /// How it ended, if it did.
     pub outcome: Option<Outcome>,
@@ -31,11 +33,23 @@ pub struct RunHandle {
     thread: ThreadId,
     commands: mpsc::Sender<Command>,
     status: watch::Receiver<RunStatus>,
+    progress: Arc<ProgressBuffer>,
 }
 
 impl RunHandle {
-    pub(crate) fn new(run: RunId, thread: ThreadId, commands: mpsc::Sender<Command>, status: watch::Receiver<RunStatus>) -> Self {
-        Self { run, thread, commands, status }
+    pub(crate) fn new(
+        run: RunId,
+        thread: ThreadId,
+        commands: mpsc::Sender<Command>,
+        status: watch::Receiver<RunStatus>,
+        progress: Arc<ProgressBuffer>,
+    ) -> Self {
+        Self { run, thread, commands, status, progress }
+    }
+
+    /// Where what children tell goes.
+    pub(crate) fn progress(&self) -> &Arc<ProgressBuffer> {
+        &self.progress
     }
 
     /// The run.

@@ -77,7 +77,8 @@ pub trait RunHost: Send + Sync + 'static {
     /// Does what an outbox item says, once: an item whose number was applied for this run before is skipped (`R1b`).
     ///
     /// # Errors
-    /// When it could not be done; it is tried again.
+    /// [`ChildRefused`](crate::RunErrorKind::ChildRefused) for a child run that cannot be started: its call fails with the message. Any
+    /// other error: it could not be done, and is tried again.
     async fn apply(&self, snapshot: &RunSnapshot, item: &Outbox) -> Result<(), RunError>;
 
     /// The JSON that tools of this run read of the request; what the profile holds of it is stored.
@@ -103,7 +104,12 @@ pub trait RunHost: Send + Sync + 'static {
         let _ = (snapshot, cx);
         Judgement::default()
     }
+    /// A child of this run goes on in this process; so should the run itself, to tell what the child does and to take its result. Whoever
+    /// has it already keeps it.
+    async fn attend(&self, _parent: &RunId) {}
 
     /// Tells whoever listens. Never waits.
+    ///
+    /// What a child run does is told as the activity of its parent's call, so `run` is never a child whose parent this process has.
     fn tell(&self, run: &RunRef, body: EventBody);
 }

@@ -9,6 +9,7 @@
 mod agent;
 mod answer;
 mod ask;
+mod child;
 mod commit;
 mod driver;
 mod error;
@@ -24,8 +25,10 @@ mod sampling;
 mod settings;
 mod shared;
 mod teller;
+mod upward;
 
 pub use agent::{Agent, AgentBuilder, AgentChunk, AgentStream, ChunkBody, StreamOptions};
+pub use child::ChildProfile;
 pub use error::{RunError, RunErrorKind};
 pub use handle::{Accepted, RunHandle, RunStatus};
 pub use host::{JudgeContext, Judgement, RunHost, RunRef};

@@ -28,6 +28,8 @@ impl ProgressBuffer {
     const BYTES: usize = 256 * 1024;
     /// Other reports that may wait.
     const ITEMS: usize = 1024;
+    /// So many reports that words of a child are joined.
+    const CROWD: usize = 64;
 
     /// Waits until there is something.
     pub(crate) async fn ready(&self) {
@@ -37,6 +39,32 @@ impl ProgressBuffer {
     /// An event that belongs to no call.
     pub(crate) fn event(&self, body: EventBody) {
         self.report(&ToolCallId::from(""), ToolProgress::Event(Box::new(body)));
+    }
+
+    /// Wakes whoever waits, so that it looks around.
+    pub(crate) fn poke(&self) {
+        self.notify.notify_one();
+    }
+
+    /// Takes what a child run tells. Nothing of it is left out; its words are joined when many wait.
+    pub(crate) fn relay(&self, body: EventBody) {
+        {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let call = match &body {
+                EventBody::SubagentTextDelta { call, .. } => call.clone(),
+                _ => ToolCallId::from(""),
+            };
+            let crowded = waiting.items.len() >= Self::CROWD;
+            match (body, waiting.items.last_mut()) {
+                (EventBody::SubagentTextDelta { delta, .. }, Some((last, ToolProgress::Event(open)))) if crowded && *last == call => {
+                    if let EventBody::SubagentTextDelta { delta: open, .. } = open.as_mut() {
+                        open.push_str(&delta);
+                    }
+                }
+                (body, _) => waiting.items.push((call, ToolProgress::Event(Box::new(body)))),
+            }
+        }
+        self.notify.notify_one();
     }
 
     /// Takes what waits, as events.

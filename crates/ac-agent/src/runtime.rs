@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use ac_core::{Clock, Ids, OwnerId, PendingId, RunId};
-use ac_engine::{Answer, Effect, Input, Refusal, RunSnapshot, StartRun};
+use ac_engine::{Answer, Effect, Input, Posture, Refusal, RunSnapshot, StartRun};
 use ac_storage::{Lease, RunHeader, RunStage, Storage};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -13,6 +13,7 @@ use crate::{
     ask::{Ask, Command, MAILBOX},
     commit::Mark,
     driver::{Driver, Start},
+    progress::ProgressBuffer,
     shared::Shared,
 };
 
@@ -63,7 +64,9 @@ impl Runtime {
         let at = self.shared.clock.now();
         let mut snapshot = RunSnapshot::start(start, at);
         let before = snapshot.clone();
-        let effects = if snapshot.outbox.is_empty() { snapshot.step(at, Input::Dispatch)? } else { vec![] };
+        // A child begins when it is its turn.
+        let at_once = snapshot.outbox.is_empty() && snapshot.parent.is_none();
+        let effects = if at_once { snapshot.step(at, Input::Dispatch)? } else { vec![] };
         let Some(version) = self.shared.commit(&origin, None, &snapshot, &effects, Mark::Own).await? else {
             return Err(RunError::new(RunErrorKind::Busy, "another run holds this thread; wait for it or send the message to it"));
         };
@@ -116,6 +119,7 @@ impl Runtime {
             if next == snapshot {
                 return Ok(Accepted { repeated: true });
             }
+            self.attend_parent(host.as_ref(), &snapshot).await;
             // The driver gets what it is taken over for before it looks around; else it would come to rest at once.
             let (reply, answer) = oneshot::channel();
             match self.take(host.clone(), run, Some(ask.command(reply))).await {
@@ -146,7 +150,26 @@ impl Runtime {
     /// [`RunErrorKind::Owned`] when somebody else moves it, [`RunErrorKind::NotFound`], [`RunErrorKind::Refused`] when it is over, and what
     /// the store says.
     pub async fn take_over(&self, host: Arc<dyn RunHost>, run: &RunId) -> Result<RunHandle, RunError> {
+        let (_, snapshot, _) = self.shared.read(run).await?;
+        self.attend_parent(host.as_ref(), &snapshot).await;
         self.take(host, run, None).await
+    }
+
+    /// A child does not go on alone.
+    async fn attend_parent(&self, host: &dyn RunHost, snapshot: &RunSnapshot) {
+        if let Some((parent, _)) = &snapshot.parent
+            && self.live(parent).is_none()
+        {
+            host.attend(parent).await;
+        }
+    }
+
+    /// What a run waits for, its child runs included, wherever they are.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn posture(&self, snapshot: &RunSnapshot) -> Result<Posture, RunError> {
+        self.shared.posture(snapshot).await
     }
 
     async fn take(&self, host: Arc<dyn RunHost>, run: &RunId, first: Option<Command>) -> Result<RunHandle, RunError> {
@@ -238,8 +261,9 @@ impl Runtime {
         }
         let status = RunStatus { segment_open: false, posture: snapshot.posture(), outcome: snapshot.outcome().cloned(), ended: false };
         let (tell_status, status) = watch::channel(status);
-        let handle = RunHandle::new(run.clone(), snapshot.thread.clone(), commands, status);
-        let start = Start { origin, snapshot, version, lease, usage };
+        let progress = Arc::<ProgressBuffer>::default();
+        let handle = RunHandle::new(run.clone(), snapshot.thread.clone(), commands, status, progress.clone());
+        let start = Start { origin, snapshot, version, lease, usage, progress };
         let driver = Driver::new(self.shared.clone(), host, start, mailbox, tell_status);
         self.shared.live().insert(run, handle.clone());
         self.shared.tasks.spawn(driver.run(before, effects));

@@ -3,19 +3,20 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use ac_core::{CancelToken, Clock, Ids, ModelError, OwnerId, RunId, ToolCallId};
-use ac_engine::{Input, Outcome, Phase, RunSnapshot};
+use ac_core::{CancelToken, Clock, Ids, ModelError, OwnerId, RunId};
+use ac_engine::RunSnapshot;
 use ac_llm::retry;
 use ac_storage::{Lease, RunHeader, RunRecord, Storage, Stored};
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use crate::{RunError, RunErrorKind, RunHandle, RuntimeSettings, gate::failure, patience::Patience, record};
+use crate::{RunError, RunErrorKind, RunHandle, RuntimeSettings, patience::Patience, record};
 
 /// Shared by a runtime and its drivers.
 pub(crate) struct Shared {
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     /// One taking over at a time, for each part of the runs, so that two callers of this process do not fence one another.
     taking: [tokio::sync::Mutex<()>; 16],
     pub(crate) tasks: TaskTracker,
+    /// The places of the children of each run.
+    places: Mutex<HashMap<RunId, Weak<Semaphore>>>,
 }
 
 impl Shared {
@@ -53,6 +56,7 @@ impl Shared {
             live: Mutex::default(),
             taking: Default::default(),
             tasks: TaskTracker::new(),
+            places: Mutex::default(),
         }
     }
 
@@ -64,6 +68,18 @@ impl Shared {
     /// The driver of this run is gone.
     pub(crate) fn forget(&self, run: &RunId) {
         self.live().remove(run);
+    }
+
+    /// The places of the children of a run.
+    pub(crate) fn places(&self, parent: &RunId) -> Arc<Semaphore> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = places.get(parent).and_then(Weak::upgrade) {
+            return known;
+        }
+        places.retain(|_, places| places.strong_count() > 0);
+        let fresh = Arc::new(Semaphore::new(self.settings.children.max(1)));
+        places.insert(parent.clone(), Arc::downgrade(&fresh));
+        fresh
     }
 
     /// Refuses work once the process stops.
@@ -139,31 +155,5 @@ impl Shared {
         let stored = stored.ok_or_else(|| RunError::new(RunErrorKind::NotFound, "there is no such run"))?;
         let snapshot = record::snapshot(&stored.value)?;
         Ok((stored.value.header, snapshot, stored.version))
-    }
-
-    /// The input that the end of a child run is, once it has ended. Its record is read, so that a lost notification costs a poll and never
-    /// a result.
-    pub(crate) async fn child_finished(&self, call: &ToolCallId, child: &RunId) -> Result<Option<Input>, RunError> {
-        let (_, snapshot, _) = match self.read(child).await {
-            Ok(found) => found,
-            Err(error) if error.kind() == RunErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let Phase::Finished { outcome, .. } = &snapshot.phase else { return Ok(None) };
-        let text = self.last_text(&snapshot).await?;
-        let result = match outcome {
-            Outcome::Complete => ac_engine::ToolResult { output: ac_core::ToolOutput::text(text), is_error: false },
-            Outcome::Aborted => failure(&format!("The subagent was stopped. What it said: {text}")),
-            Outcome::Error { error } => failure(&format!("The subagent failed: {}. What it said: {text}", error.message)),
-        };
-        let usage = self.storage.runs().head(&snapshot.thread).await?.map(|head| head.value.usage);
-        Ok(Some(Input::ChildFinished { call: call.clone(), result, usage }))
-    }
-
-    async fn last_text(&self, snapshot: &RunSnapshot) -> Result<String, RunError> {
-        let query = ac_storage::domain::MessageQuery { newest_first: true, limit: 8, ..Default::default() };
-        let page = self.storage.messages().page(&snapshot.thread, &query).await?;
-        let last = page.items.into_iter().find(|stored| stored.message.role == ac_core::Role::Assistant);
-        Ok(last.map(|stored| stored.message.text()).unwrap_or_default())
     }
 }

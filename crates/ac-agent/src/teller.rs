@@ -1,6 +1,6 @@
 //! Makes events of the moments of a run: opens and closes segments, announces and ends messages.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use ac_core::{
     ErrorInfo, EventBody, Message, MessageId, Part, ToolCallId, ToolCallState, Usage,
@@ -9,13 +9,17 @@ use ac_core::{
 };
 use ac_engine::{Moment, Outcome, RunSnapshot};
 
-use crate::{RunHost, RunRef};
+use crate::{RunHost, RunRef, upward::Upward};
 
 /// What was told of a run so far. One per driver.
 pub(crate) struct Teller {
     host: Arc<dyn RunHost>,
     run: RunRef,
     parent_call: Option<ToolCallId>,
+    /// Set for a child run: what it does is told to those who listen to its parent.
+    upward: Option<Upward>,
+    /// The subagents that were told of in the open segment.
+    introduced: HashSet<ToolCallId>,
     segment: bool,
     /// The message that is announced and not ended.
     announced: Option<MessageId>,
@@ -50,11 +54,26 @@ impl Teller {
         host: Arc<dyn RunHost>,
         run: RunRef,
         parent_call: Option<ToolCallId>,
+        upward: Option<Upward>,
         total: Usage,
         message: Option<Arc<Message>>,
     ) -> Self {
-        let (shown, queued, spent) = (vec![], Arc::default(), vec![]);
-        Self { host, run, parent_call, segment: false, announced: None, shown, message, queued, total, spent, retry_delay_ms: 0 }
+        let (shown, queued, spent, introduced) = (vec![], Arc::default(), vec![], HashSet::new());
+        Self {
+            host,
+            run,
+            parent_call,
+            upward,
+            introduced,
+            segment: false,
+            announced: None,
+            shown,
+            message,
+            queued,
+            total,
+            spent,
+            retry_delay_ms: 0,
+        }
     }
 
     /// Whether a segment is open.
@@ -66,9 +85,28 @@ impl Teller {
     pub(crate) fn tell(&mut self, body: EventBody) {
         if !self.segment {
             self.segment = true;
-            self.host.tell(&self.run, EventBody::AgentStart);
+            self.introduced.clear();
+            self.out(EventBody::AgentStart);
         }
-        self.host.tell(&self.run, body);
+        // A subagent that goes on after a wait was told of already, unless that was in another segment.
+        if let EventBody::SubagentStart { call, .. } = &body
+            && !self.introduced.insert(call.clone())
+        {
+            return;
+        }
+        self.out(body);
+    }
+
+    fn out(&self, body: EventBody) {
+        match &self.upward {
+            None => self.host.tell(&self.run, body),
+            Some(upward) => {
+                let named = |call: &ToolCallId| self.named(call).map(|(tool, _)| tool);
+                if let Some(body) = upward.translate(body, named) {
+                    upward.tell(self.host.as_ref(), &self.run, body);
+                }
+            }
+        }
     }
 
     /// Tells a moment. `now` is the snapshot after the step that it came from, `before` the one before it.
@@ -190,7 +228,7 @@ impl Teller {
         let items = queue(now);
         if items != self.queued {
             self.queued = items.clone();
-            self.host.tell(&self.run, EventBody::QueueChanged { items });
+            self.out(EventBody::QueueChanged { items });
         }
     }
 

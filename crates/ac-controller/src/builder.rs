@@ -9,8 +9,9 @@ use serde_json::{Map, Value};
 
 use crate::{
     AgentConfig, AgentController, ControllerError, ControllerErrorKind, EventBus, GoalJudge, Interval, LocalBus, Mode, ModelCatalog,
-    ModelRouter, StateSchema, SystemClock, TitleGenerator, UuidIds,
+    ModelRouter, StateSchema, Subagent, SystemClock, TitleGenerator, UuidIds,
     config::{CategoryResolver, Config, Lender, NotificationPolicy, PreparedMode},
+    subagent::{self, Subagents},
 };
 
 /// Makes an [`AgentController`].
@@ -31,6 +32,9 @@ pub struct ControllerBuilder {
     default_mode: Option<ModeId>,
     default_model: Option<ModelId>,
     tools: Vec<Arc<dyn Tool>>,
+    workspace_tools: Vec<Arc<dyn Tool>>,
+    subagents: Vec<Subagent>,
+    subagent_depth: u32,
     router: Option<Arc<dyn ModelRouter>>,
     defaults: DefaultPolicies,
     category: Option<Arc<CategoryResolver>>,
@@ -65,6 +69,9 @@ impl Default for ControllerBuilder {
             default_mode: None,
             default_model: None,
             tools: vec![],
+            workspace_tools: vec![],
+            subagents: vec![],
+            subagent_depth: 3,
             router: None,
             defaults: DefaultPolicies::default(),
             category: None,
@@ -167,6 +174,32 @@ impl ControllerBuilder {
     /// Tools of all modes, besides the agent's.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools);
+        self
+    }
+
+    /// Tools of the workspace: of all modes, and of all constrained subagents that do not
+    /// [say which of them](Subagent::allowed_workspace_tools) they have.
+    pub fn workspace_tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.workspace_tools.extend(tools);
+        self
+    }
+
+    /// Adds a type of subagent. With the first one there is the tool `subagent`, in every mode that offers it.
+    pub fn subagent(mut self, subagent: Subagent) -> Self {
+        self.subagents.push(subagent);
+        self
+    }
+
+    /// Adds types of subagents.
+    pub fn subagents(mut self, subagents: impl IntoIterator<Item = Subagent>) -> Self {
+        self.subagents.extend(subagents);
+        self
+    }
+
+    /// How deep subagents may be nested; 3, unless set. One that may have subagents says so itself
+    /// ([`Subagent::allowed_controller_tools`]). How many work side by side is said by [`RuntimeSettings::children`].
+    pub fn subagent_depth(mut self, depth: u32) -> Self {
+        self.subagent_depth = depth;
         self
     }
 
@@ -285,7 +318,8 @@ impl ControllerBuilder {
     /// [`DuplicateMode`](ControllerErrorKind::DuplicateMode), [`ConflictingTools`](ControllerErrorKind::ConflictingTools),
     /// [`SelfTransition`](ControllerErrorKind::SelfTransition), [`UnknownTransition`](ControllerErrorKind::UnknownTransition),
     /// [`UnknownDefaultMode`](ControllerErrorKind::UnknownDefaultMode), [`DuplicateTool`](ControllerErrorKind::DuplicateTool),
-    /// [`InvalidSchema`](ControllerErrorKind::InvalidSchema), [`InvalidState`](ControllerErrorKind::InvalidState).
+    /// [`InvalidSchema`](ControllerErrorKind::InvalidSchema), [`InvalidState`](ControllerErrorKind::InvalidState),
+    /// [`DuplicateSubagent`](ControllerErrorKind::DuplicateSubagent), [`UnknownTool`](ControllerErrorKind::UnknownTool).
     pub fn build(self) -> Result<AgentController, ControllerError> {
         self.check_modes()?;
         let default_mode = self.resolve_default_mode()?;
@@ -293,7 +327,9 @@ impl ControllerBuilder {
         let storage = self.storage.clone().ok_or_else(|| incomplete("store; give it one with `storage`"))?;
         let router = self.router.clone().ok_or_else(|| incomplete("way to a model; give it one with `models`"))?;
         let common_tools = Arc::new(self.common_tools().map_err(duplicate_tool)?);
-        let modes = self.modes.iter().map(|mode| self.prepare(mode)).collect::<Result<_, _>>()?;
+        let modes = self.modes.iter().map(|mode| self.prepare(mode)).collect::<Result<Vec<_>, _>>()?;
+        let workspace: Vec<String> = self.workspace_tools.iter().map(|tool| tool.definition().name).collect();
+        let subagents = Subagents::prepare(self.subagents, self.subagent_depth, &modes, &common_tools, &workspace)?;
         let seed = self.initial_state.get("currentModelId").and_then(Value::as_str).map(ModelId::from);
         let state_schema = self.state_schema.map(StateSchema::compile).transpose()?;
         let initial_state = match &state_schema {
@@ -322,6 +358,7 @@ impl ControllerBuilder {
             judge: self.judge,
             notifications: self.notifications,
             common_tools,
+            subagents,
         };
         let controller = AgentController::new(config, storage, self.clock, self.ids, self.bus, self.runtime);
         for interval in self.intervals {
@@ -370,7 +407,8 @@ impl ControllerBuilder {
 
     fn common_tools(&self) -> Result<ToolSet, DuplicateTool> {
         let mut tools = ToolSet::new();
-        tools.extend(self.agent.tools.iter().chain(&self.tools).cloned())?;
+        let subagent = subagent::tool(&self.subagents);
+        tools.extend(self.agent.tools.iter().chain(&subagent).chain(&self.tools).chain(&self.workspace_tools).cloned())?;
         Ok(tools)
     }
 

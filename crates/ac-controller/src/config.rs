@@ -1,14 +1,16 @@
 use std::sync::Arc;
 
-use ac_agent::RunRef;
+use ac_agent::{ChildProfile, RunRef};
 use ac_core::{
     AgentId, ControllerId, ModeId, ModelError, ModelId, ModelProvider, Tool, ToolCategory, permission::DefaultPolicies, tool::Capabilities,
 };
-use ac_engine::Limits;
+use ac_engine::{Limits, Profile};
 use ac_tools::ToolSet;
 use serde_json::{Map, Value};
 
-use crate::{GoalJudge, Mode, ModelCatalog, Notification, NotificationRoute, TitleGenerator, state_schema::CheckedState};
+use crate::{
+    GoalJudge, Mode, ModelCatalog, Notification, NotificationRoute, TitleGenerator, state_schema::CheckedState, subagent::Subagents,
+};
 
 /// The way from the name of a model to somebody who answers for it.
 ///
@@ -97,6 +99,7 @@ pub(crate) struct Config {
     pub(crate) judge: Option<GoalJudge>,
     pub(crate) notifications: Option<Arc<NotificationPolicy>>,
     pub(crate) common_tools: Arc<ToolSet>,
+    pub(crate) subagents: Subagents,
 }
 
 /// A mode with everything that a run of it starts with.
@@ -114,6 +117,12 @@ impl Config {
     /// The tools of a run in this mode. A mode that is no longer configured leaves what all modes share.
     pub(crate) fn tools(&self, mode: &ModeId) -> &Arc<ToolSet> {
         self.mode(mode).map_or(&self.common_tools, |prepared| &prepared.tools)
+    }
+
+    /// The tools of a run that serves another one.
+    pub(crate) fn child_tools(&self, profile: &Profile, child: &ChildProfile) -> Arc<ToolSet> {
+        let mode = self.mode(&profile.mode).map(|prepared| &prepared.mode.id);
+        self.subagents.tools(child, mode).unwrap_or_else(|| self.tools(&profile.mode)).clone()
     }
 
     pub(crate) fn category(&self, definition: &ac_core::ToolDefinition) -> ToolCategory {

@@ -18,7 +18,7 @@ use tokio::sync::Mutex;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    ControllerBuilder, ControllerError, ControllerErrorKind, EventBus, Mode, Session,
+    ControllerBuilder, ControllerError, ControllerErrorKind, EventBus, Mode, Session, Subagent,
     config::{Config, PreparedMode},
     interval::Intervals,
     listener::Listeners,
@@ -147,6 +147,11 @@ impl AgentController {
     /// Its modes, in order.
     pub fn modes(&self) -> impl Iterator<Item = &Mode> {
         self.0.config.modes.iter().map(|prepared| &prepared.mode)
+    }
+
+    /// Its types of subagents, in order.
+    pub fn subagents(&self) -> impl Iterator<Item = &Subagent> {
+        self.0.config.subagents.all().iter()
     }
 
     /// The mode that sessions begin in.

@@ -20,6 +20,10 @@ pub enum ControllerErrorKind {
     UnknownDefaultMode,
     /// Two tools that are offered together have the same name.
     DuplicateTool,
+    /// Two subagents have the same id, or one has none.
+    DuplicateSubagent,
+    /// A subagent is allowed a tool that does not exist.
+    UnknownTool,
     /// The controller was built without a store, or without a way to a model.
     Incomplete,
     /// The schema of the state is no JSON Schema.
@@ -30,6 +34,8 @@ pub enum ControllerErrorKind {
     ControllerNotFound,
     /// There is no such mode.
     ModeNotFound,
+    /// There is no such type of subagent.
+    SubagentNotFound,
     /// There is no such thread, or it belongs to somebody else.
     ThreadNotFound,
     /// A thread of that id exists already.
@@ -123,6 +129,8 @@ impl ControllerError {
             K::SelfTransition => "config.self_transition",
             K::UnknownDefaultMode => "config.unknown_default_mode",
             K::DuplicateTool => "config.duplicate_tool",
+            K::DuplicateSubagent => "config.duplicate_subagent",
+            K::UnknownTool => "config.unknown_tool",
             K::Incomplete => "config.incomplete",
             K::InvalidSchema => "config.invalid_schema",
             K::DuplicateController => "config.duplicate_controller",
@@ -131,6 +139,7 @@ impl ControllerError {
             K::NothingToName => "title.nothing_to_name",
             K::ModelsUnavailable => "models.unavailable",
             K::ModeNotFound => "mode.not_found",
+            K::SubagentNotFound => "subagent.not_found",
             K::ThreadNotFound => "thread.not_found",
             K::ThreadExists => "thread.exists",
             K::NoModel => "model.none_selected",

@@ -30,6 +30,7 @@ mod session;
 mod signal;
 mod state_schema;
 mod title;
+mod subagent;
 
 pub use ac_agent::{Accepted, RunHandle, RunStatus, RuntimeSettings};
 pub use ac_engine::{Answer, Limits};
@@ -56,3 +57,4 @@ pub use session::{
 pub use signal::{Signal, SignalAction, SignalSent, WhenActive, WhenIdle};
 pub use state_schema::StateSchema;
 pub use title::TitleGenerator;
+pub use subagent::Subagent;

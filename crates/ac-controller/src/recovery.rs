@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ac_agent::RunErrorKind;
+use ac_engine::Posture;
 use ac_storage::{RunHeader, RunPosture, RunStage, domain::OpenRuns};
 
 use crate::{ControllerError, controller::Shared};
@@ -36,6 +37,13 @@ fn can_move(header: &RunHeader) -> bool {
 }
 
 async fn take_over(shared: &Arc<Shared>, header: &RunHeader) -> Result<(), ControllerError> {
+    // One whose children wait for people waits for people too.
+    let snapshot = shared.runtime.load(&header.run).await.ok().flatten().map(|(_, snapshot)| snapshot);
+    if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.children().next().is_some())
+        && shared.runtime.posture(&snapshot).await.is_ok_and(|posture| matches!(posture, Posture::Approval | Posture::Parked))
+    {
+        return Ok(());
+    }
     let session = shared.session(&header.session);
     // The run's host decides by the session's rules: they must be known.
     session.refresh().await?;

@@ -4,6 +4,7 @@ mod apply;
 mod bind;
 mod children;
 mod goal;
+mod forks;
 mod handle;
 mod host;
 mod inbox;
@@ -20,6 +21,7 @@ mod run;
 mod signal;
 mod state;
 mod thread_state;
+mod subagents;
 mod threads;
 mod title;
 

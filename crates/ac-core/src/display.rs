@@ -139,6 +139,8 @@ pub struct PendingApproval {
     pub tool: String,
     /// Exactly what will run.
     pub args: Value,
+    /// The call of the parent run, where a subagent asks (ours).
+    pub parent_call: Option<ToolCallId>,
 }
 
 /// A question, a plan or a call in doubt.
@@ -160,6 +162,8 @@ pub struct PendingSuspension {
     pub answer_schema: Option<Value>,
     /// The run that waits.
     pub run: RunId,
+    /// The call of the parent run, where a subagent asks (ours).
+    pub parent_call: Option<ToolCallId>,
 }
 
 /// A subagent at work.
@@ -167,6 +171,8 @@ pub struct PendingSuspension {
 pub struct ActiveSubagent {
     /// Its type.
     pub agent_type: String,
+    /// What people call it.
+    pub name: Option<String>,
     /// What it was told.
     pub task: String,
     /// Its model.

@@ -270,12 +270,14 @@ pub enum EventBody {
         /// The verdict, as SPEC and WIRE describe it.
         payload: Value,
     },
-    /// A subagent begins.
+    /// A subagent begins, or goes on in another segment: this is now the subagent of the call.
     SubagentStart {
         /// The call of the parent.
         call: ToolCallId,
         /// Its type.
         agent_type: String,
+        /// What people call it; for the view.
+        name: Option<String>,
         /// What it was told.
         task: String,
         /// Its model.

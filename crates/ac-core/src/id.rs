@@ -194,6 +194,11 @@ pub fn child_run(parent: &RunId, step: u32, call: &ToolCallId) -> RunId {
     format!("{parent}~{step}.{}", escape(call.as_str())).into()
 }
 
+/// Whether a run is `root`, or a child run of it at any depth.
+pub fn is_within(run: &RunId, root: &RunId) -> bool {
+    run.as_str().strip_prefix(root.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('~'))
+}
+
 /// The id of the one assistant message of a step; the same through retries, suspension, abort and restart.
 pub fn step_message(run: &RunId, step: u32) -> MessageId {
     format!("{run}/{step}").into()

@@ -129,6 +129,11 @@ pub enum Input {
         /// Declines the approvals that are open now (`R7`): true for a person's `send_message`.
         decline: bool,
     },
+    /// A person wrote to the run above this one instead of deciding: the approvals that were open at that moment are declined (`R7`).
+    Interrupt {
+        /// When.
+        at: ac_core::Timestamp,
+    },
     /// A message that waits is taken back.
     Withdraw {
         /// Its id.

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use ac_core::{
-    MessageId, PendingId, SuspendKind, Timestamp, ToolCallId, ToolCallPart,
+    MessageId, PendingId, RunId, SuspendKind, Timestamp, ToolCallId, ToolCallPart,
     event::PendingKind,
     id::{child_run, step_message},
 };
@@ -69,20 +69,40 @@ impl RunSnapshot {
     ///
     /// A call that goes on as a child run counts as moving: its segment stays open, though no owner has anything to do for it.
     pub fn posture(&self) -> Posture {
-        match &self.phase {
-            Phase::Finished { .. } => Posture::Finished,
-            Phase::Ready | Phase::Sampling | Phase::Judging { .. } => Posture::Moving,
-            Phase::Tools { slots } => {
-                let any = |test: fn(&SlotStatus) -> bool| slots.iter().any(|slot| test(&slot.status));
-                if any(|status| status.works() || matches!(status, SlotStatus::Child { .. })) {
-                    Posture::Moving
-                } else if any(|status| matches!(status, SlotStatus::AwaitingApproval { .. })) {
-                    Posture::Approval
-                } else {
-                    Posture::Parked
-                }
+        self.posture_with(|_| Posture::Moving)
+    }
+
+    /// What the run waits for, where `child` says it of its child runs: a run whose children wait for people waits for people.
+    pub fn posture_with(&self, child: impl Fn(&RunId) -> Posture) -> Posture {
+        let slots = match &self.phase {
+            Phase::Finished { .. } => return Posture::Finished,
+            Phase::Ready | Phase::Sampling | Phase::Judging { .. } => return Posture::Moving,
+            Phase::Tools { slots } => slots,
+        };
+        let mut posture = Posture::Parked;
+        for slot in slots {
+            let of_slot = match &slot.status {
+                status if status.works() => Posture::Moving,
+                SlotStatus::Child { run } => child(run),
+                SlotStatus::AwaitingApproval { .. } => Posture::Approval,
+                _ => Posture::Parked,
+            };
+            match of_slot {
+                // One that is over has a result to be taken.
+                Posture::Moving | Posture::Finished => return Posture::Moving,
+                Posture::Approval => posture = Posture::Approval,
+                Posture::Parked => {}
             }
         }
+        posture
+    }
+
+    /// The child runs that calls of the open step wait for.
+    pub fn children(&self) -> impl Iterator<Item = (&ToolCallId, &RunId)> {
+        self.slots().iter().filter_map(|slot| match &slot.status {
+            SlotStatus::Child { run } => Some((&slot.call, run)),
+            _ => None,
+        })
     }
 
     /// Whether it is decided how the run ends.

@@ -189,6 +189,13 @@ pub enum OutboxAction {
         /// Its id.
         run: RunId,
     },
+    /// A person wrote to the parent instead of deciding: what asks in the child, and below it, is declined (`R7`).
+    InterruptChild {
+        /// Its id.
+        run: RunId,
+        /// When: what asks later is not declined.
+        at: Timestamp,
+    },
 }
 
 /// What a run waits for.

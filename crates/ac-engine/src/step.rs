@@ -38,6 +38,7 @@ impl RunSnapshot {
                 self.answered(&mut turn, &pending, answer, plan, request_context)?;
             }
             Input::Message { message, decline } => self.message_came(&mut turn, message, decline)?,
+            Input::Interrupt { at } => self.interrupted(&mut turn, at)?,
             Input::Withdraw { message } => self.withdraw(&mut turn, &message)?,
             Input::Abort { go_on } => self.abort(&mut turn, go_on),
             Input::CancelCall { call } => self.cancel_call(&mut turn, &call)?,

@@ -116,6 +116,7 @@ impl App {
             .storage(storage.clone())
             .agent(AgentConfig::new("acode"))
             .modes(modes::modes(&workspace, asks))
+            .subagent(modes::explore())
             .default_model(model.clone())
             .models(move |model: &ModelId| router.resolve(model))
             .default_policies(defaults)

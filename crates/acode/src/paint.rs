@@ -128,6 +128,9 @@ impl<W: Write> Painter<W> {
                 let task = Line(str(event, "task"), WIDTH).to_string();
                 self.note(CYAN, &format!("● Subagent {}: {task}", Line(str(event, "agentType"), 40)))?;
             }
+            "subagent_end" if event.get("isError") == Some(&Value::Bool(true)) => {
+                self.note(RED, &format!("  the subagent failed: {}", Line(str(event, "result"), WIDTH)))?;
+            }
             "subagent_end" => self.note(DIM, "  the subagent is done")?,
             "agent_end" => self.agent_end(event)?,
             _ => return Ok(()),

@@ -30,7 +30,8 @@ pub use ac_workspace as workspace;
 pub mod prelude {
     pub use ac_controller::{
         AgentConfig, AgentController, Answer, ControllerError, Delivery, GoalJudge, Host, Mode, ModelChoice, NewGoal, Notification,
-        Pending, Session, SessionRequest, Settled, Settlement, Signal, StateSchema, Submitted, Subscription, TitleGenerator, UserMessage,
+        Pending, Session, SessionRequest, Settled, Settlement, Signal, StateSchema, Subagent, Submitted, Subscription, TitleGenerator,
+        UserMessage,
     };
     pub use ac_core::{
         Event, EventBody, ModelId, ModelProvider, Policy, Tool, ToolCategory, ToolContext, ToolDefinition, ToolEffect, ToolError,

@@ -14,5 +14,6 @@ mod reports;
 mod running;
 mod signals;
 mod tasks;
+mod subagents;
 mod threads;
 mod turmoil;

@@ -74,9 +74,10 @@ impl RunHost for AgentHost {
                 Ok(())
             }
             OutboxAction::SetMode { .. } | OutboxAction::RemoveQueued { .. } => Ok(()),
-            OutboxAction::StartChild { .. } | OutboxAction::AbortChild { .. } => {
-                Err(RunError::new(RunErrorKind::NotFound, "a bare agent has no subagents; use a session"))
+            OutboxAction::StartChild { .. } => {
+                Err(RunError::new(RunErrorKind::ChildRefused, "a bare agent has no subagents; use a session"))
             }
+            OutboxAction::AbortChild { .. } | OutboxAction::InterruptChild { .. } => Ok(()),
         }
     }
 

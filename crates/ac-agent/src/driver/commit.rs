@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use ac_core::{Message, event::EndReason};
-use ac_engine::{Effect, Input, Moment, Phase, Resolution, RunSnapshot, SlotStatus};
+use ac_engine::{Effect, Input, Moment, OutboxAction, Phase, Resolution, RunSnapshot, SlotStatus};
 use ac_storage::Lease;
 
 use super::{Driver, Go};
-use crate::{RunError, commit::Mark, record};
+use crate::{RunError, RunErrorKind, commit::Mark, record};
 
 impl Driver {
     /// Gives an input to the machine, dispatches, commits, starts what follows and tells (`R1`, `R2`).
@@ -36,7 +36,7 @@ impl Driver {
                 }
             }
             self.pass_unjudged(at, &mut next, &mut effects).await?;
-            if next.outbox.is_empty() && !self.parking && self.backoff.is_none() && self.may_dispatch(&next) {
+            if next.outbox.is_empty() && !self.parking && self.backoff.is_none() && self.may_dispatch(&next) && self.turnstile.pass() {
                 effects.extend(next.step(at, Input::Dispatch)?);
             }
             if effects.is_empty() && next == self.snapshot {
@@ -109,7 +109,12 @@ impl Driver {
     pub(super) async fn apply_outbox(&mut self) -> Result<(), RunError> {
         for item in self.snapshot.outbox.clone() {
             if item.n > self.applied {
-                self.host.apply(&self.snapshot, &item).await?;
+                match (self.host.apply(&self.snapshot, &item).await, &item.action) {
+                    (Err(error), OutboxAction::StartChild { run, .. }) if error.kind() == RunErrorKind::ChildRefused => {
+                        self.refused.insert(run.clone(), error.to_string());
+                    }
+                    (applied, _) => applied?,
+                }
                 self.applied = item.n;
             }
         }

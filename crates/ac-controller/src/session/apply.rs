@@ -41,7 +41,9 @@ impl Session {
                         Applied::Queue
                     }
                     // Started and aborted by the run's own rows, which are written at most once.
-                    OutboxAction::StartChild { .. } | OutboxAction::AbortChild { .. } => Applied::Nothing,
+                    OutboxAction::StartChild { .. } | OutboxAction::AbortChild { .. } | OutboxAction::InterruptChild { .. } => {
+                        Applied::Nothing
+                    }
                 };
                 record.mark_applied(&snapshot.run, item.n);
                 Ok(Change::Write(applied))

@@ -1,11 +1,11 @@
 //! How a session gets to a thread and leaves it.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use ac_agent::RunErrorKind;
+use ac_agent::{ChildProfile, RunErrorKind};
 use ac_core::{
-    DisplayState, RunId, ThreadId, Timestamp, Usage,
-    display::{PendingApproval, PendingSuspension},
+    DisplayState, ModelId, RunId, SharedText, ThreadId, Timestamp, ToolCallId, Usage,
+    display::{ActiveSubagent, PendingApproval, PendingSuspension, ToolStatus},
     event::{PendingKind, Task, ThreadInfo},
 };
 use ac_engine::{Input, Phase, Posture};
@@ -33,6 +33,7 @@ pub(crate) struct Brought {
     usage: Usage,
     approvals: Vec<Arc<PendingApproval>>,
     suspensions: Vec<Arc<PendingSuspension>>,
+    subagents: BTreeMap<ToolCallId, Arc<ActiveSubagent>>,
     running: bool,
     tasks: Vec<Task>,
 }
@@ -42,6 +43,7 @@ impl Brought {
         state.token_usage = self.usage;
         state.pending_approvals = self.approvals;
         state.pending_suspensions = self.suspensions.into_iter().map(|open| (open.call.clone(), open)).collect();
+        state.active_subagents = self.subagents;
         state.is_running = self.running;
         state.tasks = self.tasks.into();
     }
@@ -85,6 +87,7 @@ impl Session {
             },
         }
         self.inner().set_opened();
+        self.sweep_forks_soon();
         Ok(())
     }
 
@@ -161,6 +164,7 @@ impl Session {
         row.info.title = title;
         row.info.metadata = self.thread_metadata();
         row.controller = Some(self.shared().config.id.clone());
+        row.info.metadata.extend(self.subagent_selection().await?);
         match self.shared().storage.threads().create(&row).await {
             Ok(()) => Ok(row.info),
             Err(error) if matches!(error.kind(), StorageErrorKind::Exists | StorageErrorKind::Deleted) => {
@@ -180,9 +184,17 @@ impl Session {
         let Some(run) = head.value.active_run else { return Ok(brought) };
         brought.running = self.shared().runtime.live(&run).is_some_and(|handle| handle.status().segment_open);
         let Some((header, snapshot)) = self.shared().runtime.load(&run).await? else { return Ok(brought) };
-        for open in Pending::of_run(&header, &snapshot) {
+        let mut waits = vec![];
+        for (header, snapshot) in self.family(header, snapshot).await? {
+            waits.extend(Pending::of_run(&header, &snapshot));
+            if let (Some((_, call)), Some(child)) = (&snapshot.parent, ChildProfile::of(&snapshot.profile)) {
+                brought.subagents.insert(call.clone(), Arc::new(at_work(child, snapshot.profile.model.clone())));
+            }
+        }
+        waits.sort_by(|a, b| (a.since, &a.id).cmp(&(b.since, &b.id)));
+        for open in waits {
             if open.kind == PendingKind::Approval {
-                brought.approvals.push(Arc::new(PendingApproval { pending: open.id, call: open.call, tool: open.tool, args: open.args }));
+                brought.approvals.push(Arc::new(open.into_approval()));
             } else {
                 brought.suspensions.push(Arc::new(open.into_suspension()));
             }
@@ -198,7 +210,7 @@ impl Session {
         if header.session != *self.key() || header.controller != self.shared().config.id {
             return Ok(());
         }
-        let moving = match snapshot.posture() {
+        let moving = match self.shared().runtime.posture(&snapshot).await? {
             Posture::Moving => !matches!(snapshot.phase, Phase::Finished { .. }),
             // An approval that was asked for in this life keeps its segment open, but nothing moves.
             _ => false,
@@ -274,7 +286,27 @@ impl SessionRecord {
     }
 }
 
+/// A subagent whose earlier words nobody of this life has heard.
+fn at_work(child: ChildProfile, model: ModelId) -> ActiveSubagent {
+    ActiveSubagent {
+        agent_type: child.agent_type,
+        name: Some(child.name),
+        task: child.task,
+        model,
+        forked: child.forked,
+        tool_calls: vec![],
+        text: SharedText::new(),
+        status: ToolStatus::Running,
+        duration_ms: None,
+        result: None,
+    }
+}
+
 impl Pending {
+    fn into_approval(self) -> PendingApproval {
+        PendingApproval { pending: self.id, call: self.call, tool: self.tool, args: self.args, parent_call: self.parent_call }
+    }
+
     fn into_suspension(self) -> PendingSuspension {
         PendingSuspension {
             pending: self.id,
@@ -285,6 +317,7 @@ impl Pending {
             payload: self.payload,
             answer_schema: self.answer_schema,
             run: self.run,
+            parent_call: self.parent_call,
         }
     }
 }

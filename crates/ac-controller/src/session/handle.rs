@@ -246,6 +246,7 @@ impl Session {
         if let Some(thread) = self.thread_id() {
             self.leave(&thread).await?;
         }
+        self.sweep_forks().await?;
         let mut slot = self.inner.cell.lock().await;
         self.shared.storage.sessions().delete(&self.inner.id).await?;
         self.inner.deleted.store(true, Ordering::Release);

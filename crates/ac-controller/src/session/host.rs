@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
-use ac_agent::{JudgeContext, Judgement, RunError, RunErrorKind, RunHost, RunRef};
-use ac_core::{Decision, EventBody, ModelError, ModelId, ModelProvider, ThreadId, ToolDefinition, event::EndReason, tool::Capabilities};
+use ac_agent::{ChildProfile, JudgeContext, Judgement, RunError, RunErrorKind, RunHost, RunRef};
+use ac_core::{
+    Decision, EventBody, ModelError, ModelId, ModelProvider, RunId, ThreadId, ToolDefinition,
+    event::EndReason,
+    permission::{Reason, Verdict},
+    tool::Capabilities,
+};
 use ac_engine::{Outbox, OutboxAction, Profile, RunSnapshot};
 use ac_tools::ToolSet;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-use super::{Session, run::THREAD_KEY};
+use super::{Session, children::only_says_why, run::THREAD_KEY};
 use crate::feed::About;
 
 struct Host(Session);
@@ -28,11 +33,19 @@ impl RunHost for Host {
     }
 
     fn tools(&self, profile: &Profile) -> Arc<ToolSet> {
-        self.0.shared().config.tools(&profile.mode).clone()
+        let config = &self.0.shared().config;
+        match ChildProfile::of(profile) {
+            Some(child) => config.child_tools(profile, &child),
+            None => config.tools(&profile.mode).clone(),
+        }
     }
 
     fn decide(&self, profile: &Profile, definition: &ToolDefinition, _: &Value) -> Decision {
-        self.0.decide_in(definition, Some(&profile.tools))
+        let decision = self.0.decide_in(definition, Some(&profile.tools));
+        if decision.verdict == Verdict::Ask && only_says_why(profile, &definition.name) {
+            return Decision { verdict: Verdict::Allow, reason: Reason::Default };
+        }
+        decision
     }
 
     fn capabilities(&self, run: &RunRef) -> Capabilities {
@@ -65,6 +78,7 @@ impl RunHost for Host {
         match &item.action {
             OutboxAction::StartChild { run, call, child } => self.0.start_child(snapshot, run, call, child).await?,
             OutboxAction::AbortChild { run } => self.0.abort_child(run.clone()).await?,
+            OutboxAction::InterruptChild { run, at } => self.0.interrupt_child(run.clone(), *at).await?,
             _ => self.0.apply_item(snapshot, item).await?,
         }
         Ok(())
@@ -80,6 +94,10 @@ impl RunHost for Host {
 
     async fn judge(&self, snapshot: &RunSnapshot, cx: JudgeContext) -> Judgement {
         self.0.judge_goal(snapshot, &cx).await
+    }
+
+    async fn attend(&self, parent: &RunId) {
+        self.0.attend(parent).await;
     }
 
     fn tell(&self, run: &RunRef, body: EventBody) {

@@ -22,7 +22,10 @@ impl Session {
         self.check_alive()?;
         let Some(run) = self.current_run().await? else { return Ok(None) };
         let moves = match self.shared().runtime.load(&run).await? {
-            Some((_, snapshot)) => matches!(snapshot.posture(), ac_engine::Posture::Moving | ac_engine::Posture::Finished),
+            Some((_, snapshot)) => {
+                let posture = self.shared().runtime.posture(&snapshot).await?;
+                matches!(posture, ac_engine::Posture::Moving | ac_engine::Posture::Finished)
+            }
             None => false,
         };
         if !moves {

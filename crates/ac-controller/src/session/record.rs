@@ -8,6 +8,7 @@ use ac_storage::{SessionId, SessionStore, Stored};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
+use super::forks::Fork;
 use crate::{ControllerError, ControllerErrorKind};
 
 /// What survives of a session: everything that a person laid down in it. Ends with `delete_session`.
@@ -35,6 +36,9 @@ pub(crate) struct SessionRecord {
     /// Follow-ups, in order (`R8`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) queue: Vec<FollowUp>,
+    /// Copies of threads that are to be deleted when the runs that wanted them are over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) forks: Vec<Fork>,
     /// The last outbox item that was applied of a run, for the runs that were applied last (`R1b`).
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub(crate) applied: VecDeque<(RunId, u64)>,
@@ -83,6 +87,7 @@ impl SessionRecord {
             rules: PermissionRules::default(),
             grants: vec![],
             queue: vec![],
+            forks: vec![],
             applied: VecDeque::new(),
             state: None,
         }

@@ -353,6 +353,7 @@ impl Session {
     pub(crate) fn watch_end(&self, run: &RunId, thread: &ThreadId) {
         let Some(handle) = self.shared().runtime.live(run) else {
             self.pump_soon(thread);
+            self.sweep_forks_soon();
             return;
         };
         let (session, thread) = (self.clone(), thread.clone());
@@ -363,6 +364,7 @@ impl Session {
                         session.shared().transient.forget(handle.run().as_str());
                     }
                     session.pump_soon(&thread);
+                    session.sweep_forks_soon();
                 }
                 () = session.shared().stop.cancelled() => {}
             }

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     Event, EventBody, Message, Part, SharedText, ThreadId, ToolCallId, Usage,
     event::{EndReason, MessageUpdate},
+    id::is_within,
 };
 
 /// Takes the next event into the view. Pure and total: any sequence of events is legal.
@@ -22,7 +23,7 @@ pub fn reduce(state: &mut DisplayState, event: &Event) {
             state.tool_input_buffers.clear();
             state.current_message = None;
             // A run goes on after one answer; what else it asked still waits.
-            state.pending_approvals.retain(|open| event.run.as_ref() == Some(&open.pending.run));
+            state.pending_approvals.retain(|open| event.run.as_ref().is_some_and(|run| is_within(&open.pending.run, run)));
         }
         EventBody::AgentEnd { reason, .. } => end(state, *reason),
         EventBody::MessageStart { message } => state.current_message = Some(Arc::new(shown(message, event.thread.as_ref()))),
@@ -61,16 +62,17 @@ pub fn reduce(state: &mut DisplayState, event: &Event) {
                 state.active_tools.insert(call.clone(), Arc::new(new_tool(tool, args.clone(), ToolStatus::Running)));
             }
         },
-        EventBody::ToolApprovalRequired { pending, call, tool, args, .. } => {
+        EventBody::ToolApprovalRequired { pending, call, tool, args, parent_call } => {
             state.pending_approvals.retain(|approval| approval.pending != *pending);
             state.pending_approvals.push(Arc::new(PendingApproval {
                 pending: pending.clone(),
                 call: call.clone(),
                 tool: tool.clone(),
                 args: args.clone(),
+                parent_call: parent_call.clone(),
             }));
         }
-        EventBody::ToolSuspended { pending, kind, call, tool, args, payload, answer_schema, .. } => {
+        EventBody::ToolSuspended { pending, kind, call, tool, args, payload, answer_schema, parent_call } => {
             with_tool(state, call, |entry| entry.status = ToolStatus::Suspended);
             state.pending_suspensions.insert(
                 call.clone(),
@@ -83,6 +85,7 @@ pub fn reduce(state: &mut DisplayState, event: &Event) {
                     payload: payload.clone(),
                     answer_schema: answer_schema.clone(),
                     run: pending.run.clone(),
+                    parent_call: parent_call.clone(),
                 }),
             );
         }
@@ -137,11 +140,12 @@ pub fn reduce(state: &mut DisplayState, event: &Event) {
             reset(state);
             state.token_usage = Usage::default();
         }
-        EventBody::SubagentStart { call, agent_type, task, model, forked } => {
+        EventBody::SubagentStart { call, agent_type, name, task, model, forked } => {
             state.active_subagents.insert(
                 call.clone(),
                 Arc::new(ActiveSubagent {
                     agent_type: agent_type.clone(),
+                    name: name.clone(),
                     task: task.clone(),
                     model: model.clone(),
                     forked: *forked,

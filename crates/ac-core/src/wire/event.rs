@@ -159,7 +159,7 @@ pub fn body(event: &Event) -> Value {
         ),
         EventBody::TaskUpdated { tasks } => put("tasks", json!(tasks)),
         EventBody::GoalEvaluation { payload } => put("payload", payload.clone()),
-        EventBody::SubagentStart { call, agent_type, task, model, forked } => {
+        EventBody::SubagentStart { call, agent_type, task, model, forked, .. } => {
             put("toolCallId", json!(call));
             put("agentType", json!(agent_type));
             put("task", json!(task));

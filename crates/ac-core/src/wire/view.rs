@@ -91,6 +91,7 @@ fn active_tool(tool: &ActiveTool) -> Value {
 
 fn suspension(open: &PendingSuspension) -> Value {
     let mut out = json!({ "toolCallId": open.call, "toolName": open.tool, "args": open.args, "suspendPayload": open.payload });
+    set_some(&mut out, "parentToolCallId", open.parent_call.as_ref().map(|call| json!(call)));
     set_some(&mut out, "resumeSchema", open.answer_schema.as_ref().map(|schema| json!(schema.to_string())));
     out
 }
@@ -106,6 +107,7 @@ fn subagent(agent: &ActiveSubagent) -> Value {
         "textDelta": agent.text,
         "status": agent.status.as_str(),
     });
+    set_some(&mut out, "displayName", agent.name.as_ref().map(|name| json!(name)));
     set_some(&mut out, "durationMs", agent.duration_ms.map(|ms| json!(ms)));
     set_some(&mut out, "result", agent.result.as_ref().map(|text| json!(text)));
     out

@@ -59,6 +59,7 @@ fn outcome(before: &RunSnapshot, input: Input, call: Option<&str>) -> String {
             OutboxAction::RemoveQueued { .. } => "+RemoveQueued",
             OutboxAction::StartChild { .. } => "+StartChild",
             OutboxAction::AbortChild { .. } => "+AbortChild",
+            OutboxAction::InterruptChild { .. } => "+InterruptChild",
         };
     }
     if after.queued.len() > before.queued.len() {
@@ -415,6 +416,7 @@ fn call_input(name: &str, run: &RunSnapshot) -> Input {
         "child" => child_finished("c"),
         "dispatch" => Input::Dispatch,
         "message" => message("m1"),
+        "interrupt" => Input::Interrupt { at: at(7) },
         "inject" => inject("n1"),
         "abort" => Input::Abort { go_on: true },
         "cancel" => cancel("c"),
@@ -473,25 +475,25 @@ pub(crate) fn every_cell_of_a_call_for_reports() {
 }
 
 const CALLS_MOVED: &str = "
-    state               | dispatch     | message       | inject       | abort            | cancel           | recover
-    awaiting            | =            | denied+queued | stays+queued | denied           | denied           | stays
-    queued              | Running+run  | stays+queued  | stays+queued | denied           | denied           | stays
-    running             | =            | stays+queued  | stays+queued | stays+stop       | stays+stop       | InDoubt
-    question            | =            | stays+queued  | stays+queued | denied           | denied           | stays
-    plan                | =            | stays+queued  | stays+queued | denied           | denied           | stays
-    answered            | Resuming+run | stays+queued  | stays+queued | denied           | denied           | stays
-    resuming            | =            | stays+queued  | stays+queued | stays+stop       | stays+stop       | InDoubt
-    child               | =            | stays+queued  | stays+queued | stays+AbortChild | stays+AbortChild | stays
-    in doubt            | =            | stays+queued  | stays+queued | interrupted      | interrupted      | stays
-    in doubt, resumed   | =            | stays+queued  | stays+queued | interrupted      | interrupted      | stays
-    again               | Running+run  | stays+queued  | stays+queued | interrupted      | interrupted      | stays
-    done                | =            | stays+queued  | stays+queued | stays            | !NotPending      | stays
-    running, cancel     | =            | stays+queued  | stays+queued | =                | =                | gone
-    resuming, cancel    | =            | stays+queued  | stays+queued | =                | =                | gone
-    child, cancel       | =            | stays+queued  | stays+queued | =                | =                | stays
-    running, cancelled  | =            | stays+queued  | stays+queued | stays+stop       | =                | interrupted
-    resuming, cancelled | =            | stays+queued  | stays+queued | stays+stop       | =                | interrupted
-    child, cancelled    | =            | stays+queued  | stays+queued | stays            | =                | stays
+    state               | dispatch     | message       | inject       | abort            | cancel           | recover | interrupt
+    awaiting            | =            | denied+queued | stays+queued | denied           | denied           | stays | denied
+    queued              | Running+run  | stays+queued  | stays+queued | denied           | denied           | stays | =
+    running             | =            | stays+queued  | stays+queued | stays+stop       | stays+stop       | InDoubt | =
+    question            | =            | stays+queued  | stays+queued | denied           | denied           | stays | =
+    plan                | =            | stays+queued  | stays+queued | denied           | denied           | stays | =
+    answered            | Resuming+run | stays+queued  | stays+queued | denied           | denied           | stays | =
+    resuming            | =            | stays+queued  | stays+queued | stays+stop       | stays+stop       | InDoubt | =
+    child               | =            | stays+InterruptChild+queued | stays+queued | stays+AbortChild | stays+AbortChild | stays | stays+InterruptChild
+    in doubt            | =            | stays+queued  | stays+queued | interrupted      | interrupted      | stays | =
+    in doubt, resumed   | =            | stays+queued  | stays+queued | interrupted      | interrupted      | stays | =
+    again               | Running+run  | stays+queued  | stays+queued | interrupted      | interrupted      | stays | =
+    done                | =            | stays+queued  | stays+queued | stays            | !NotPending      | stays | =
+    running, cancel     | =            | stays+queued  | stays+queued | =                | =                | gone | =
+    resuming, cancel    | =            | stays+queued  | stays+queued | =                | =                | gone | =
+    child, cancel       | =            | stays+queued  | stays+queued | =                | =                | stays | =
+    running, cancelled  | =            | stays+queued  | stays+queued | stays+stop       | =                | interrupted | =
+    resuming, cancelled | =            | stays+queued  | stays+queued | stays+stop       | =                | interrupted | =
+    child, cancelled    | =            | stays+queued  | stays+queued | stays            | =                | stays | =
 ";
 
 #[test]
@@ -566,15 +568,15 @@ pub(crate) fn every_cell_of_the_last_call_for_reports() {
 }
 
 const LAST_ANSWERED: &str = "
-    state              | decline          | plan, no       | plan, go            | record         | message           | cancel           | abort
-    awaiting           | Ready+next       | !InvalidAnswer | !InvalidAnswer      | !InvalidAnswer | Ready+next+queued | Ready+next       | Closed
-    awaiting, queued   | Ready+next       | !InvalidAnswer | !InvalidAnswer      | !InvalidAnswer | Ready+next+queued | Ready+next       | Ready+next
-    question           | Ready+next       | !InvalidAnswer | !InvalidAnswer      | !InvalidAnswer | stays+queued      | Ready+next       | Closed
-    question, granted  | Ready+next       | !InvalidAnswer | !InvalidAnswer      | !InvalidAnswer | stays+queued      | Ready+next       | Finished
-    question, queued   | Ready+next       | !InvalidAnswer | !InvalidAnswer      | !InvalidAnswer | stays+queued      | Ready+next       | Ready+next
-    plan               | Ready+next       | Ready+next     | Ready+next+SetMode  | !InvalidAnswer | stays+queued      | Ready+next       | Closed
-    in doubt           | !InvalidAnswer   | !InvalidAnswer | !InvalidAnswer      | Ready+next     | stays+queued      | Ready+next       | Closed
-    child              | !AlreadyResolved | !AlreadyResolved | !AlreadyResolved  | !AlreadyResolved | stays+queued    | stays+AbortChild | stays+AbortChild
+    state              | decline          | plan, no       | plan, go            | record         | message           | cancel           | abort | interrupt
+    awaiting           | Ready+next       | !InvalidAnswer | !InvalidAnswer      | !InvalidAnswer | Ready+next+queued | Ready+next       | Closed | Ready+next
+    awaiting, queued   | Ready+next       | !InvalidAnswer | !InvalidAnswer      | !InvalidAnswer | Ready+next+queued | Ready+next       | Ready+next | Ready+next
+    question           | Ready+next       | !InvalidAnswer | !InvalidAnswer      | !InvalidAnswer | stays+queued      | Ready+next       | Closed | =
+    question, granted  | Ready+next       | !InvalidAnswer | !InvalidAnswer      | !InvalidAnswer | stays+queued      | Ready+next       | Finished | =
+    question, queued   | Ready+next       | !InvalidAnswer | !InvalidAnswer      | !InvalidAnswer | stays+queued      | Ready+next       | Ready+next | =
+    plan               | Ready+next       | Ready+next     | Ready+next+SetMode  | !InvalidAnswer | stays+queued      | Ready+next       | Closed | =
+    in doubt           | !InvalidAnswer   | !InvalidAnswer | !InvalidAnswer      | Ready+next     | stays+queued      | Ready+next       | Closed | =
+    child              | !AlreadyResolved | !AlreadyResolved | !AlreadyResolved  | !AlreadyResolved | stays+InterruptChild+queued | stays+AbortChild | stays+AbortChild | stays+InterruptChild
 ";
 
 #[test]

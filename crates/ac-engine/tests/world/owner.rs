@@ -54,6 +54,10 @@ impl World {
                     }
                 }
             }
+            OutboxAction::InterruptChild { run: child, at } => {
+                *count = 1;
+                let _ = self.external(&child.clone(), Input::Interrupt { at: *at });
+            }
             OutboxAction::AbortChild { run: child } => {
                 *count = 1;
                 if !self.store.rows.contains_key(child) {

@@ -119,7 +119,13 @@ pub(super) async fn act(host: &Arc<Host>, act: &Act) -> Done {
         Verb::Usage => Ok(Some(finish::usage(&session.token_usage().await?))),
         Verb::RunState => run_state(session).await,
         Verb::Display => Ok(Some(finish::display(&session.display_state()))),
-        Verb::SubagentModel => Err(Trouble::Driver("this controller has no subagents".to_owned())),
+        Verb::SubagentModel => {
+            let kind = args.text("agentType");
+            if let Some(model) = args.text("modelId") {
+                session.set_subagent_model(Some(model.into()), kind).await?;
+            }
+            Ok(Some(json!(session.subagent_model(kind).await?)))
+        }
         Verb::GrantTool
         | Verb::GrantCategory
         | Verb::GetGrants

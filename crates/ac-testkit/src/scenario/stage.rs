@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use ac_controller::{AgentConfig, AgentController, Limits, Mode, RuntimeSettings, Session, StateSchema};
+use ac_controller::{AgentConfig, AgentController, Limits, Mode, RuntimeSettings, Session, StateSchema, Subagent};
 use ac_core::{
     CancelToken, Ids, ModelError, ModelId, ModelProvider, ModelRequest, ModelStream, Tool, ToolCategory, permission::DefaultPolicies,
 };
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::{
     Scenario, ScenarioError, ScenarioErrorKind, Setup,
-    file::ModeSetup,
+    file::{ModeSetup, SubagentSetup},
     normal::MarkedIds,
     tools::{self, StateDesk},
 };
@@ -126,6 +126,7 @@ impl Stage {
                     .tools(agent_tools),
             )
             .tools(all)
+            .subagents(setup.subagents.iter().map(subagent).collect::<Result<Vec<_>, _>>()?)
             .modes(modes(setup)?)
             .default_model("prov/a")
             .default_policies(DefaultPolicies::ask())
@@ -276,6 +277,24 @@ fn mode(spec: &ModeSetup) -> Result<Mode, ScenarioError> {
     }
     let default = spec.default || spec.metadata.get("default") == Some(&Value::Bool(true));
     Ok(if default { mode.default() } else { mode })
+}
+
+fn subagent(spec: &SubagentSetup) -> Result<Subagent, ScenarioError> {
+    let mut kind = Subagent::new(spec.id.as_str())
+        .description(spec.description.as_str())
+        .instructions(spec.instructions.as_str())
+        .tools(tools::named(&spec.tools)?)
+        .allowed_controller_tools(spec.allowed_controller_tools.iter().map(String::as_str));
+    if let Some(name) = &spec.name {
+        kind = kind.name(name);
+    }
+    if let Some(model) = &spec.default_model_id {
+        kind = kind.model(model.as_str());
+    }
+    if let Some(steps) = spec.max_steps {
+        kind = kind.max_steps(steps);
+    }
+    Ok(if spec.forked { kind.forked() } else { kind })
 }
 
 fn categories(names: &Map<String, Value>) -> Result<Vec<(String, ToolCategory)>, ScenarioError> {

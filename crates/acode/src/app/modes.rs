@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use agent_controller::{
-    controller::Mode,
+    controller::{Mode, Subagent},
     core::{Tool, ToolContext, ToolDefinition, ToolError, ToolOutcome, ToolResume, tool::ToolList},
     tools::{
         AskUser, SubmitPlan,
@@ -24,11 +24,18 @@ const PLAN: &str = "You plan a change to the project in the current folder. You 
 const BUILD: &str = "You build what was agreed on in the current folder. Follow the approved plan if there is one; read it again, because the \
     person may have edited it. Make small changes, run what proves that they work, and say at the end what you did.";
 
+const EXPLORE: &str = "You find something out about the project in the current folder for somebody else, who sees only your last answer. Look \
+    with a few well chosen searches, read what matters, and answer with what you found: paths, line numbers, and the lines themselves where \
+    they matter. Change nothing and guess nothing; say what you did not find.";
+
+/// What looks and changes nothing.
+const LOOKING: [WorkspaceTool; 3] = [WorkspaceTool::View, WorkspaceTool::FindFiles, WorkspaceTool::SearchContent];
+
 /// `plan` and `build`. Where nobody can answer, `ask_user` is not offered.
 pub(super) fn modes(workspace: &Arc<Workspace>, asks: bool) -> [Mode; 2] {
     let everywhere = tools(workspace.clone(), WorkspaceToolOptions::default());
     let plans = tools(workspace.clone(), WorkspaceToolOptions::default().write_only([PLANS_GLOB]));
-    let looking = [WorkspaceTool::View, WorkspaceTool::FindFiles, WorkspaceTool::SearchContent].map(WorkspaceTool::default_name);
+    let looking = LOOKING.map(WorkspaceTool::default_name);
     let mut planning: ToolList = everywhere.iter().filter(|tool| looking.contains(&tool.definition().name.as_str())).cloned().collect();
     let write = WorkspaceTool::WriteFile.default_name();
     planning
@@ -43,6 +50,16 @@ pub(super) fn modes(workspace: &Arc<Workspace>, asks: bool) -> [Mode; 2] {
         Mode::new("plan").name("Plan").instructions(PLAN).tools(planning).transitions_to("build").default(),
         Mode::new("build").name("Build").instructions(BUILD).tools(building),
     ]
+}
+
+/// Looks around so that what it reads does not fill the conversation. In both modes, and with nothing that changes anything.
+pub(super) fn explore() -> Subagent {
+    Subagent::new("explore")
+        .name("Explore")
+        .description("Looks through the project and reports what it finds. Changes nothing.")
+        .instructions(EXPLORE)
+        .allowed_controller_tools(LOOKING.map(WorkspaceTool::default_name))
+        .max_steps(20)
 }
 
 /// Writes plans and nothing else. A path elsewhere does not fit its schema, so it is refused before anybody is asked.

@@ -156,6 +156,7 @@ async fn nothing_that_others_wrote_reaches_the_terminal_as_a_control_sequence() 
         json!({"type": "mode_changed", "modeId": evil, "previousModeId": evil}),
         json!({"type": "tool_suspension_cancelled", "reason": evil}),
         json!({"type": "subagent_start", "agentType": evil, "task": evil}),
+        json!({"type": "subagent_end", "agentType": evil, "result": evil, "isError": true}),
         json!({"type": "agent_end", "reason": "error", "error": {"code": evil, "message": evil}}),
     ];
     events.extend(["view", "find_files", "search_content", "write_file", "string_replace", "execute_command"].map(|tool| {

@@ -54,6 +54,8 @@ struct Check {
     wrong: Vec<String>,
     /// What people said: text, thread, position. In the order of threads and positions.
     said: Vec<(String, ThreadId, u64)>,
+    /// Runs on copies of threads. They are deleted when nobody needs them any more.
+    forks: BTreeSet<String>,
     /// Stored calls by run and call.
     calls: BTreeMap<(String, String), ToolCallPart>,
 }
@@ -106,6 +108,10 @@ impl Check {
         let mut ids = BTreeSet::new();
         for stored in store.messages().page(thread, &MessageQuery::default()).await?.items {
             let message = &stored.message;
+            // The thread of a child begins with what it was copied from, if it was.
+            if thread.as_str().contains('~') && !message.id.as_str().starts_with(&format!("{thread}/")) {
+                continue;
+            }
             if !ids.insert(message.id.clone()) {
                 self.find(format!("message {} is stored twice", message.id));
             }
@@ -121,10 +127,14 @@ impl Check {
                     continue;
                 };
                 self.calls.insert((run.to_owned(), call.id.to_string()), call.clone());
-                if call.name == "delegate"
+                if ["delegate", "subagent"].contains(&call.name.as_str())
                     && let Ok(step) = step.parse()
                 {
-                    more.push(child_run(&run.into(), step, &call.id).as_str().into());
+                    let child = child_run(&run.into(), step, &call.id);
+                    if call.args.get("agentType").and_then(Value::as_str) == Some("fork") {
+                        self.forks.insert(child.to_string());
+                    }
+                    more.push(child.as_str().into());
                 }
             }
             if message.parts.iter().any(|part| matches!(part, Part::Unknown(_))) {
@@ -257,16 +267,17 @@ impl Check {
         }
         for (key, n) in &count {
             let (run, call) = key;
-            let Some(part) = self.calls.get(key) else {
+            if !self.calls.contains_key(key) && !self.forks.contains(run) {
                 wrong.push(format!("call {call} of {run} acted, and is in no history"));
                 continue;
-            };
+            }
+            let tool = deeds.iter().find(|deed| deed.run == *run && deed.call == *call).map_or("", |deed| &deed.tool);
             let allowed = 1 + again.get(key).map_or(0, BTreeSet::len);
-            if tools::is_mutating(&part.name) && *n > allowed {
-                wrong.push(format!("{} {call} of {run} acted {n} times, {allowed} allowed", part.name));
+            if tools::is_mutating(tool) && *n > allowed {
+                wrong.push(format!("{tool} {call} of {run} acted {n} times, {allowed} allowed"));
             }
             if declined.contains(key) {
-                wrong.push(format!("{} {call} of {run} was declined, and acted", part.name));
+                wrong.push(format!("{tool} {call} of {run} was declined, and acted"));
             }
         }
         for (key, part) in &self.calls {

@@ -6,12 +6,12 @@ use std::{
     time::Duration,
 };
 
-use ac_controller::{AgentConfig, AgentController, Mode, RuntimeSettings};
+use ac_controller::{AgentConfig, AgentController, Mode, RuntimeSettings, Subagent};
 use ac_core::{ModelId, ModelProvider};
 use ac_llm::{OpenAiCompatible, ReqwestTransport};
 use ac_storage::{Durability, SledOptions, SledStorage, Storage};
 
-use crate::{Failure, tools};
+use crate::{Failure, jobs, tools};
 
 /// The files of a run.
 #[derive(Clone, Debug)]
@@ -69,6 +69,8 @@ pub(crate) fn controller(storage: Arc<dyn Storage>, folder: &Folder, url: &str, 
         .agent(AgentConfig::new("agent").instructions("Work.").tools(tools::all(folder.deeds(), careless)))
         .mode(Mode::new("build").model("scripted/builder"))
         .mode(Mode::new("plan").model("scripted/planner").available_tools(["ask_user", "submit_plan", "look"]).transitions_to("build"))
+        .subagent(Subagent::new("helper").instructions(jobs::HELPS).allowed_controller_tools(["post", "write"]))
+        .subagent(Subagent::new("fork").forked())
         .default_mode("build")
         .build()?;
     Ok(controller)

@@ -43,7 +43,7 @@ pub(crate) enum Step {
 use Step::{Abort, FollowUp, Inject, Mode, Pause, Rest, Say, Steer};
 
 /// All of them. The last message of each shows whether its history is a legal request.
-pub(crate) const JOBS: [Job; 7] = [
+pub(crate) const JOBS: [Job; 8] = [
     Job { name: "parallel", steps: &[Say, Rest, Say, Rest], stages: &[&[("look", 4), ("post", 6), ("post", 2), ("keep", 0)]] },
     Job {
         name: "approvals",
@@ -67,7 +67,17 @@ pub(crate) const JOBS: [Job; 7] = [
         stages: &[&[("post", 40), ("write", 0)], &[("post", 20), ("ask_user", 0)], &[("post", 1)]],
     },
     Job { name: "children", steps: &[Say, Rest, Say, Rest], stages: &[&[("delegate", 0), ("post", 2)], &[("look", 0)]] },
+    Job { name: "subagents", steps: &[Say, Rest, Say, Rest], stages: &[&[("subagent", HELPER), ("post", 2)], &[("subagent", FORK)]] },
 ];
+
+/// For `subagent` the number names the type.
+const HELPER: u64 = 0;
+const FORK: u64 = 1;
+
+/// What a helper is told to be, and no other request says.
+pub(crate) const HELPS: &str = "You help.";
+/// What only a fork is told.
+const FORKED: &str = "working on a copy of the conversation";
 
 /// The job of a name.
 pub(crate) fn job(name: &str) -> Option<&'static Job> {
@@ -87,6 +97,11 @@ impl Job {
     /// and a request that is made again is answered as before.
     pub(crate) fn turns(&self) -> Vec<Turn> {
         let mut turns: Vec<Turn> = vec![];
+        if self.stages.iter().flat_map(|stage| stage.iter()).any(|(tool, _)| *tool == "subagent") {
+            // Before those of the parent, whose history a fork shares.
+            turns.extend(child("kid-0-", HELPS, &[("post", 3), ("write", 1)]));
+            turns.extend(child("kid-1-", FORKED, &[("post", 1), ("write", 2)]));
+        }
         for (at, stage) in self.stages.iter().enumerate() {
             let mark = |stage: usize| format!("{}-{stage}-", self.name);
             let contains = if at == 0 { format!("[{} ", self.name) } else { mark(at - 1) };
@@ -95,15 +110,17 @@ impl Job {
         }
         turns.push(talking(Match { contains: Some(format!("[{} ", self.name)), ..Match::default() }));
         if self.stages.iter().any(|stage| stage.iter().any(|(tool, _)| *tool == "delegate")) {
-            let calls = [("post", 3), ("write", 1)].into_iter().enumerate().map(|(n, (tool, wait))| (format!("kid-0-{n}"), tool, wait));
-            turns.push(calling(
-                calls,
-                Match { contains: Some(TASK.to_owned()), not_contains: Some("kid-0-".to_owned()), ..Match::default() },
-            ));
-            turns.push(talking(Match { contains: Some(TASK.to_owned()), ..Match::default() }));
+            turns.extend(child("kid-0-", TASK, &[("post", 3), ("write", 1)]));
         }
         turns
     }
+}
+
+/// What the model answers a child run that is told `told`: first it calls, then it only talks.
+fn child(mark: &str, told: &str, calls: &[(&'static str, u64)]) -> [Turn; 2] {
+    let when = || Match { contains: Some(told.to_owned()), ..Match::default() };
+    let calls = calls.iter().enumerate().map(|(n, (tool, wait))| (format!("{mark}{n}"), *tool, *wait));
+    [calling(calls, Match { not_contains: Some(mark.to_owned()), ..when() }), talking(when())]
 }
 
 fn calling(calls: impl Iterator<Item = (String, &'static str, u64)>, when: Match) -> Turn {
@@ -121,6 +138,7 @@ fn talking(when: Match) -> Turn {
 fn args(tool: &str, wait: u64) -> Value {
     match tool {
         "ask_user" => json!({ "question": "Which colour?" }),
+        "subagent" => json!({ "agentType": if wait == FORK { "fork" } else { "helper" }, "task": "(some help)" }),
         "submit_plan" => json!({ "path": "plan.md" }),
         _ => json!({ "wait": wait }),
     }

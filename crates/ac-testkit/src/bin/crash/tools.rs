@@ -125,6 +125,6 @@ impl Tool for Delegate {
     }
 
     async fn call(&self, _: Value, _: &ToolContext) -> Result<ToolOutcome, ToolError> {
-        Ok(ToolOutcome::Delegate(ChildRun { task: jobs::TASK.to_owned(), agent: "helper".to_owned(), options: Value::Null }))
+        Ok(ToolOutcome::Delegate(ChildRun { task: jobs::TASK.to_owned(), agent: "worker".to_owned(), options: Value::Null }))
     }
 }
