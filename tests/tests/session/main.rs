@@ -3,11 +3,14 @@
 
 mod answers;
 mod desk;
+mod histories;
 mod modes;
 mod permissions;
 mod processes;
 mod registry;
 mod reports;
+mod rivals;
 mod running;
+mod suspensions;
 mod threads;
 mod turmoil;
