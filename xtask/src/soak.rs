@@ -26,6 +26,13 @@ const STEPS: &[Step] = &[
         envs: &[],
     },
     Step {
+        name: "contest",
+        what: "two processes, a thousand contested hand-overs",
+        needs: Some(("ac-testkit", "crash")),
+        args: &["run", "-q", "--release", "-p", "ac-testkit", "--bin", "crash", "--", "contest", "--hand-overs", "1000"],
+        envs: &[],
+    },
+    Step {
         name: "machine",
         what: "the run machine, a million interleavings",
         needs: None,

@@ -331,16 +331,15 @@ impl Driver {
     }
 
     async fn answer_command(&mut self, input: Input, reply: oneshot::Sender<Result<Accepted, RunError>>) -> Result<Go, RunError> {
-        let before = self.version;
-        let fed = self.feed(Some(input)).await;
+        let fed = self.feed_input(Some(input)).await;
         // Whoever asked sees the run as it is after what it said.
         self.publish();
         match fed {
-            Ok(go) => {
-                let answered = if go == Go::End && self.version == before {
+            Ok((go, moved)) => {
+                let answered = if go == Go::End && !moved {
                     Err(RunError::new(RunErrorKind::Owned, "another process moves this run; try again"))
                 } else {
-                    Ok(Accepted { repeated: self.version == before })
+                    Ok(Accepted { repeated: !moved })
                 };
                 let _ = reply.send(answered);
                 Ok(go)

@@ -138,10 +138,20 @@ impl Runtime {
                         return Ok(Accepted { repeated: false });
                     }
                 }
+                // It was closed since it was read: what was said is judged by what is stored now.
+                Err(error) if error.kind() == RunErrorKind::Refused(Refusal::Finished) => {}
                 Err(error) => return Err(error),
             }
         }
         Err(RunError::new(RunErrorKind::Owned, "the run is passed on all the time; try again"))
+    }
+
+    /// Whether another process moves this run.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn is_led_elsewhere(&self, header: &RunHeader) -> Result<bool, RunError> {
+        Ok(self.live(&header.run).is_none() && self.shared.is_led(&header.run, header.epoch).await?)
     }
 
     /// Takes a run over (`R5`): recovers it in a commit of its own and drives it. A run that this process drives already is left to it.

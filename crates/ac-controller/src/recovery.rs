@@ -13,7 +13,7 @@ const PAGE: usize = 256;
 
 /// Takes over the runs of this controller that can move and that nobody else moves. Those that wait for a person go on waiting.
 pub(crate) async fn recover(shared: &Arc<Shared>) -> Result<(), ControllerError> {
-    let mut query = OpenRuns { thread: None, after: None, limit: PAGE };
+    let mut query = OpenRuns { limit: PAGE, ..OpenRuns::default() };
     loop {
         let page = shared.storage.runs().open(&query).await?;
         for header in page.items {

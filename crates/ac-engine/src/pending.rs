@@ -12,6 +12,11 @@ impl RunSnapshot {
     /// The version of the stored form that this version writes.
     pub const SCHEMA: u32 = 1;
 
+    /// So many answers are kept, so that the same answer again is recognised (`R6`); the record is written with every commit, and must not
+    /// grow for as long as the run lives. The oldest steps are forgotten first, as a whole, and the newest step that asked anything never.
+    /// What is said to a wait that was forgotten is refused as [`AlreadyResolved`](crate::Refusal::AlreadyResolved), the same answer too.
+    pub const REMEMBERED: usize = 128;
+
     /// A new run, in epoch 1: [`Phase::Ready`], its messages in `queued`.
     pub fn start(start: StartRun, at: Timestamp) -> Self {
         let follow_up = start.messages.first().filter(|_| start.from_queue).map(|first| first.id.clone());
@@ -34,6 +39,7 @@ impl RunSnapshot {
             message: None,
             calls: 0,
             answers: std::collections::BTreeMap::new(),
+            answers_from: 0,
             outbox: vec![],
             next_outbox: 1,
             finish: None,
@@ -174,6 +180,19 @@ impl RunSnapshot {
             Some((self.pending_id(slot), kind))
         });
         over.chain(open)
+    }
+
+    /// Forgets how the oldest waits ended, where there are too many.
+    pub(crate) fn forget_answers(&mut self) {
+        while self.answers.len() > Self::REMEMBERED {
+            let (Some(oldest), Some(newest)) = (self.answers.keys().next(), self.answers.keys().next_back()) else { return };
+            let (oldest, newest) = (oldest.step, newest.step);
+            if oldest == newest {
+                return;
+            }
+            self.answers.retain(|id, _| id.step != oldest);
+            self.answers_from = oldest.saturating_add(1);
+        }
     }
 
     /// The id of the child run that a call of the open step starts.

@@ -57,9 +57,12 @@ pub struct RunSnapshot {
     /// Calls of the model so far: each answer adds its own. For ids that are never used again in this run.
     #[serde(default)]
     pub calls: u64,
-    /// How each wait ended (`R6`).
+    /// How each wait ended (`R6`): those of the open step, and of the steps before as far as [`RunSnapshot::REMEMBERED`] waits go.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub answers: BTreeMap<PendingId, Resolution>,
+    /// The waits of steps before this one are over, and how is no longer known. Whatever is said to one of them came too late.
+    #[serde(default, skip_serializing_if = "is_first_step")]
+    pub answers_from: u32,
     /// What has to happen outside, in order (`R1b`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outbox: Vec<Outbox>,
@@ -68,6 +71,10 @@ pub struct RunSnapshot {
     /// Why the model stopped last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<FinishReason>,
+}
+
+fn is_first_step(step: &u32) -> bool {
+    *step == 0
 }
 
 const fn first_schema() -> u32 {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use ac_core::{ErrorInfo, Message, Part, PendingId, Role, Timestamp, ToolCallId, ToolCallState, ToolOutput, Usage, event::EndReason};
 
-use crate::{Effect, Input, Moment, Outbox, OutboxAction, Outcome, Phase, Refusal, RunSnapshot, Slot, SlotStatus};
+use crate::{Effect, Input, Moment, Outbox, OutboxAction, Outcome, Phase, Refusal, RunSnapshot, Slot, SlotStatus, wording};
 
 impl RunSnapshot {
     /// Takes an input and says what follows from it.
@@ -125,6 +125,9 @@ impl RunSnapshot {
         if self.message.is_some() || self.failures > 0 || self.phase != Phase::Ready {
             turn.tell(Moment::MessageDone(self.message_id()));
         }
+        if self.cancel.is_some() && self.message.is_none() && self.calls > 0 {
+            self.mark_stopped(turn);
+        }
         match self.cancel {
             Some(cancel) if cancel.go_on && self.person_waits() => {
                 self.cancel = None;
@@ -149,6 +152,17 @@ impl RunSnapshot {
         self.step = self.step.saturating_add(1);
         self.message = None;
         self.failures = 0;
+        self.forget_answers();
+    }
+
+    /// Results that nothing follows would look to the model like a job to go on with.
+    fn mark_stopped(&self, turn: &mut Turn) {
+        let id = format!("{}/stopped", self.message_id());
+        let mut mark = Message::new(id, Role::Signal, vec![Part::text(wording::STOPPED)], turn.at);
+        mark.meta.run = Some(self.run.clone());
+        let mark = Arc::new(mark);
+        turn.put(mark.clone());
+        turn.tell(Moment::Delivered(mark));
     }
 
     /// The end of the run. What is left in `queued` goes into the history, for the next run to answer.

@@ -15,6 +15,9 @@ pub(crate) const INTERRUPTED_BY_MESSAGE: &str = "interrupted_by_user_message";
 /// The call was going on when it was stopped, or when its process died. No store closes the gap between a lease check and an effect, so
 /// the sentence does not promise more than is known.
 pub(crate) const INTERRUPTED: &str = "Interrupted: the call may have run, and may still be running. Check before doing it again.";
+/// A person stopped the run after its calls were done and before the model said what came of them. Without a word about it the model would
+/// go on with the job that was stopped.
+pub(crate) const STOPPED: &str = "The user stopped the turn here. Do not go on with it unless the user asks for it.";
 /// A person recorded a call in doubt as failed.
 pub(crate) const RECORDED_FAILED: &str =
     "Failed: the call was interrupted and its outcome is unknown. It may have run; check before doing it again.";

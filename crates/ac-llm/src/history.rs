@@ -2,7 +2,7 @@
 //!
 //! The stored form holds a call and its result in one part. Every adapter takes the turns of this module, which are the same for all:
 //! results stand right after the message with their calls, each call has exactly one (`R4`), and what only people or hosts look at is
-//! left out.
+//! left out, and so are texts without words, which some providers refuse.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ pub(crate) fn turns<'a>(messages: impl IntoIterator<Item = &'a Message>, model: 
     messages
         .into_iter()
         .filter_map(|message| match message.role {
-            Role::System => Some(Turn::System(message.text())).filter(|_| !message.text().is_empty()),
+            Role::System => Some(Turn::System(message.text())).filter(|_| !message.text().trim().is_empty()),
             Role::Assistant => {
                 let said: Vec<_> = message.parts.iter().filter_map(said).collect();
                 let own = message.meta.model.as_ref().is_none_or(|writer| writer == model);
@@ -115,7 +115,7 @@ pub(crate) fn without_thinking(request: &ModelRequest) -> ModelRequest {
 
 fn said(part: &Part) -> Option<Said<'_>> {
     match part {
-        Part::Text(text) => (!text.text.is_empty() || text.opaque.is_some()).then_some(Said::Text(text)),
+        Part::Text(text) => (!text.text.trim().is_empty() || text.opaque.is_some()).then_some(Said::Text(text)),
         Part::Reasoning(reasoning) => Some(Said::Reasoning(reasoning)),
         Part::File(file) => Some(Said::File(file)),
         Part::ToolCall(call) => Some(Said::Call(with_result(call))),
@@ -141,7 +141,7 @@ fn with_result(part: &ToolCallPart) -> Call<'_> {
 fn content(message: &Message) -> Vec<Content<'_>> {
     let mut content: Vec<Content<'_>> = Vec::new();
     let text = message.text();
-    if !text.is_empty() {
+    if !text.trim().is_empty() {
         content.push(Content::Text(marked(message, text)));
     }
     content.extend(message.parts.iter().filter_map(|part| match part {

@@ -173,7 +173,7 @@ pub enum CommitOutcome {
 /// Runs and their leases.
 #[async_trait]
 pub trait RunStore: Send + Sync + 'static {
-    /// A run.
+    /// A run. Also the way from a wait to its run: a [`PendingId`](ac_core::PendingId) names it.
     ///
     /// # Errors
     /// [`Corrupt`](crate::StorageErrorKind::Corrupt), or when the store does not answer.
@@ -233,6 +233,8 @@ pub trait RunStore: Send + Sync + 'static {
 pub struct OpenRuns {
     /// Of this thread; `None` is all.
     pub thread: Option<ThreadId>,
+    /// That this session started; `None` is all. Costs as much as that session has open runs, however many there are in all.
+    pub session: Option<SessionId>,
     /// [`Page::next`] of the page before.
     pub after: Option<String>,
     /// At most so many; 0 is all.

@@ -6,7 +6,9 @@ use ac_core::{ControllerId, MessageId, ResourceId, RunId, SessionKey, ThreadId, 
 use crate::SessionId;
 
 /// Number of the layout of keys. A store with a greater number belongs to a newer program.
-pub(crate) const LAYOUT: u32 = 1;
+///
+/// 2: open runs are listed by session too, and long texts stand in rows of their own.
+pub(crate) const LAYOUT: u32 = 2;
 
 /// `!layout`: the layout row.
 pub(crate) fn layout() -> Vec<u8> {
@@ -151,6 +153,40 @@ pub(crate) fn open_run(id: &RunId) -> Vec<u8> {
     Key::new(b"o/").text(id.as_str()).done()
 }
 
+/// `q/` open runs of a session.
+pub(crate) fn open_runs_of(id: &SessionId) -> Vec<u8> {
+    session_key(b"q/", id).done()
+}
+
+/// `q/` one of them.
+pub(crate) fn open_run_of(id: &SessionId, run: &RunId) -> Vec<u8> {
+    session_key(b"q/", id).text(run.as_str()).done()
+}
+
+/// The run in the entry of a session.
+pub(crate) fn read_open_run_of(key: &[u8]) -> Option<RunId> {
+    let (_, rest) = read_session_key(key)?;
+    match read_text(rest)? {
+        (run, []) => Some(run.into()),
+        _ => None,
+    }
+}
+
+/// `b/` long texts of the messages of a thread.
+pub(crate) fn large_texts(thread: &ThreadId) -> Vec<u8> {
+    Key::new(b"b/").text(thread.as_str()).done()
+}
+
+/// `b/` one of them, by the hash of its JSON.
+pub(crate) fn large_text(thread: &ThreadId, hash: &str) -> Vec<u8> {
+    Key::new(b"b/").text(thread.as_str()).text(hash).done()
+}
+
+/// The thread and the hash in the key of a long text.
+pub(crate) fn read_large_text(key: &[u8]) -> Option<(ThreadId, String)> {
+    read_pair(key).map(|(thread, hash)| (thread.into(), hash))
+}
+
 /// `x/` runs of a thread.
 pub(crate) fn runs_of(thread: &ThreadId) -> Vec<u8> {
     Key::new(b"x/").text(thread.as_str()).done()
@@ -190,23 +226,38 @@ pub(crate) fn sessions(controller: &ControllerId) -> Vec<u8> {
 
 /// `s/` one session.
 pub(crate) fn session(id: &SessionId) -> Vec<u8> {
-    let key = Key::new(b"s/").text(id.controller.as_str()).text(id.key.resource.as_str());
+    session_key(b"s/", id).done()
+}
+
+fn session_key(prefix: &[u8; 2], id: &SessionId) -> Key {
+    let key = Key::new(prefix).text(id.controller.as_str()).text(id.key.resource.as_str());
     match &id.key.scope {
-        None => key.byte(0).done(),
-        Some(scope) => key.byte(1).text(scope).done(),
+        None => key.byte(0),
+        Some(scope) => key.byte(1).text(scope),
     }
 }
 
 /// The session that a key names.
 pub(crate) fn read_session(key: &[u8]) -> Option<SessionId> {
+    match read_session_key(key)? {
+        (id, []) => Some(id),
+        _ => None,
+    }
+}
+
+/// The session that a key begins with, and what follows it.
+fn read_session_key(key: &[u8]) -> Option<(SessionId, &[u8])> {
     let (controller, rest) = read_text(key.get(2..)?)?;
     let (resource, rest) = read_text(rest)?;
-    let key = match rest.split_first()? {
-        (0, []) => SessionKey::new(resource),
-        (1, rest) => SessionKey::scoped(resource, read_text(rest)?.0),
+    let (key, rest) = match rest.split_first()? {
+        (0, rest) => (SessionKey::new(resource), rest),
+        (1, rest) => {
+            let (scope, rest) = read_text(rest)?;
+            (SessionKey::scoped(resource, scope), rest)
+        }
         _ => return None,
     };
-    Some(SessionId { controller: controller.into(), key })
+    Some((SessionId { controller: controller.into(), key }, rest))
 }
 
 /// `v/` state of a thread.

@@ -4,6 +4,7 @@
 //! may die anywhere; what has no upper bound (deleting a thread, copying one) is many batches of bounded size in an order that leaves
 //! no visible half, and can be begun again.
 
+mod large;
 mod messages;
 mod runs;
 mod sessions;
@@ -92,6 +93,14 @@ impl<K: Kv> KvStorage<K> {
                         ),
                     ));
                 }
+                if layout < keys::LAYOUT {
+                    self.upgrade(layout).await?;
+                    let next = self.put::<Layout>(keys::layout(), Expect::Version(found.version), &Layout { layout: keys::LAYOUT })?;
+                    match self.kv.write(vec![next]).await {
+                        Err(error) if error.kind() == StorageErrorKind::Conflict => continue,
+                        done => done?,
+                    }
+                }
                 return Ok(());
             }
             let first = self.put::<Layout>(keys::layout(), Expect::Absent, &Layout { layout: keys::LAYOUT })?;
@@ -101,6 +110,24 @@ impl<K: Kv> KvStorage<K> {
             }
         }
         Err(self.contended("layout"))
+    }
+
+    /// Adds what rows of an older layout lack. May be done twice.
+    pub(crate) async fn upgrade(&self, from: u32) -> Result<(), StorageError> {
+        if from >= keys::LAYOUT {
+            return Ok(());
+        }
+        let mut last = None;
+        loop {
+            let rows = self.chunk(&keys::open_runs(), last).await?;
+            let Some((key, _)) = rows.last() else { return Ok(()) };
+            last = Some(key.clone());
+            let entries = rows.iter().map(|(_, stored)| {
+                let header: crate::RunHeader = self.decode(stored)?;
+                self.mark(keys::open_run_of(&header.session_id(), &header.run))
+            });
+            self.kv.write(entries.collect::<Result<_, _>>()?).await?;
+        }
     }
 
     /// A row.

@@ -12,6 +12,7 @@ mod error;
 mod keys;
 pub mod kv;
 mod kv_storage;
+mod large;
 pub mod memory;
 pub mod record;
 mod row;

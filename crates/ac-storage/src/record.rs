@@ -130,6 +130,13 @@ pub struct RunHeader {
     pub at: Timestamp,
 }
 
+impl RunHeader {
+    /// The session that started the run.
+    pub fn session_id(&self) -> SessionId {
+        SessionId { controller: self.controller.clone(), key: self.session.clone() }
+    }
+}
+
 /// Recognises a commit as one's own after its outcome got lost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitMark {

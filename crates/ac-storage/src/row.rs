@@ -18,6 +18,8 @@ pub(crate) trait Row: Sized + DeserializeOwned {
     const KIND: &'static str;
     /// Step `i` leads from schema `i + 1` to `i + 2`. The present schema is one more than there are steps.
     const STEPS: &'static [Step] = &[];
+    /// The oldest schema whose rows read as they are, so that not a byte of them changes on the way.
+    const SAME_SINCE: u32 = schema::<Self>();
 }
 
 impl Row for ThreadRecord {
@@ -28,8 +30,17 @@ impl Row for HeadRow {
     const KIND: &'static str = "head";
 }
 
+/// Schema 2 of a row: long texts may stand in rows of their own. One of schema 1 has none of those.
+const MAY_BE_CUT: &[Step] = &[Some];
+
 impl Row for Message {
     const KIND: &'static str = "message";
+    const STEPS: &'static [Step] = MAY_BE_CUT;
+    const SAME_SINCE: u32 = 1;
+}
+
+impl Row for LargeText {
+    const KIND: &'static str = "large text";
 }
 
 impl Row for Position {
@@ -38,6 +49,8 @@ impl Row for Position {
 
 impl Row for RunRecord {
     const KIND: &'static str = "run";
+    const STEPS: &'static [Step] = MAY_BE_CUT;
+    const SAME_SINCE: u32 = 1;
 }
 
 impl Row for RunHeader {
@@ -106,6 +119,11 @@ pub(crate) struct ClosedRun {
 #[serde(transparent)]
 pub(crate) struct SessionRow(pub(crate) Box<RawValue>);
 
+/// A long text of a message, as it stands in the message's JSON.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct LargeText(pub(crate) Box<RawValue>);
+
 /// A value of a thread's state.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -124,6 +142,26 @@ pub(crate) const fn schema<R: Row>() -> u32 {
     }
 }
 
+/// What can be read of a row without its long texts.
+pub(crate) fn peek<R: Row, T: DeserializeOwned>(store: &str, stored: &Versioned) -> Result<T, StorageError> {
+    #[derive(Deserialize)]
+    #[serde(bound = "T: DeserializeOwned")]
+    struct Envelope<T> {
+        row: T,
+    }
+    let read = serde_json::from_slice::<Envelope<T>>(&stored.value);
+    read.map(|envelope| envelope.row).map_err(|error| corrupt::<R>(store, &error))
+}
+
+/// The JSON of a row that may be cut.
+pub(crate) fn text<R: Row>(row: &(impl Serialize + ?Sized)) -> Result<String, StorageError> {
+    serde_json::to_string(row).map_err(|_| no_json::<R>())
+}
+
+fn no_json<R: Row>() -> StorageError {
+    StorageError::new(StorageErrorKind::Corrupt, format!("a {} row cannot be written as JSON; nothing was stored", R::KIND))
+}
+
 /// The bytes of a row. `row` is `R` or a borrowed twin with the same form.
 pub(crate) fn encode<R: Row>(row: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, StorageError> {
     #[derive(Serialize)]
@@ -131,9 +169,7 @@ pub(crate) fn encode<R: Row>(row: &(impl Serialize + ?Sized)) -> Result<Vec<u8>,
         schema: u32,
         row: &'a T,
     }
-    serde_json::to_vec(&Envelope { schema: schema::<R>(), row }).map_err(|_| {
-        StorageError::new(StorageErrorKind::Corrupt, format!("a {} row cannot be written as JSON; nothing was stored", R::KIND))
-    })
+    serde_json::to_vec(&Envelope { schema: schema::<R>(), row }).map_err(|_| no_json::<R>())
 }
 
 /// Reads a row of the store called `store`.
@@ -151,7 +187,7 @@ pub(crate) fn decode<R: Row>(store: &str, stored: &Versioned) -> Result<R, Stora
     let bytes: &[u8] = &stored.value;
     let direct = serde_json::from_slice::<Envelope<R>>(bytes);
     if let Ok(envelope) = &direct
-        && envelope.schema == schema::<R>()
+        && (R::SAME_SINCE..=schema::<R>()).contains(&envelope.schema)
     {
         return direct.map(|envelope| envelope.row).map_err(|error| corrupt::<R>(store, &error));
     }

@@ -30,7 +30,7 @@ use tokio::sync::{mpsc, oneshot};
 pub use self::compact::CompactReport;
 use self::{
     blobs::Blobs,
-    ledger::Ledger,
+    ledger::{Found, Ledger},
     lock::FolderLock,
     value::{Body, Row},
     writer::{Change, Job, Writer},
@@ -212,9 +212,8 @@ impl SledKv {
         compact::finish_or_undo(path).map_err(|error| failed(path, error))?;
         let db = open_sled(path, options.cache_bytes)?;
         let blobs = Blobs::open(&path.join("blobs")).map_err(|error| failed(path, error))?;
-        check_format(path, &db)?;
-        let groups = check_groups(options, &db)?;
-        let (ledger, _) = Ledger::open(path).map_err(|error| failed(path, error))?;
+        let (groups, found) = check_whole(options, &db, &blobs)?;
+        let ledger = Ledger::open(path, found, groups).map_err(|error| failed(path, error))?;
         let file = File::open(path.join("sled").join("db")).map_err(|error| failed(path, error))?;
         let (queue, jobs) = mpsc::channel(QUEUE);
         let shared = Arc::new(Shared {
@@ -411,23 +410,32 @@ async fn blocking<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> 
     tokio::task::spawn_blocking(f).await.ok()
 }
 
-/// Compares the database with the ledger beside it. Returns the number of the last group.
-fn check_groups(options: &SledOptions, db: &sled::Db) -> Result<u64, StorageError> {
+/// Compares the database with what stands beside it, and marks a new one. Returns the number of the last group, and what the ledger says.
+fn check_whole(options: &SledOptions, db: &sled::Db, blobs: &Blobs) -> Result<(u64, Found), StorageError> {
     let path = &options.path;
+    let format = read_format(path, db)?;
     let groups = ledger::groups_in(db).map_err(|error| foreign(path, error))?;
-    match Ledger::open(path).map_err(|error| failed(path, error))?.1 {
-        Some(entry) if entry.synced && entry.groups > groups && !options.accept_loss => Err(StorageError::new(
+    let found = Ledger::look(path).map_err(|error| failed(path, error))?;
+    let missing = match found {
+        Found::Entry(entry) if (entry.synced && entry.groups > groups) || (entry.groups > 0 && format.is_none()) => {
+            Some(format!("the last {} of {} groups of writes are missing", entry.groups - groups, entry.groups))
+        }
+        Found::Damaged => Some("what says how many writes it has does not read, so nothing tells whether they are all there".to_owned()),
+        Found::Nothing if format.is_none() && blobs.any().map_err(|error| failed(path, error))? => {
+            Some("it has files of large values, and no row".to_owned())
+        }
+        _ => None,
+    };
+    if let Some(missing) = missing.filter(|_| !options.accept_loss) {
+        return Err(StorageError::new(
             StorageErrorKind::Corrupt,
-            format!(
-                "the store at {} is damaged: the last {} of {} groups of writes are missing; restore a backup, or go on with what is left \
-                 (`accept_loss`)",
-                path.display(),
-                entry.groups - groups,
-                entry.groups
-            ),
-        )),
-        _ => Ok(groups),
+            format!("the store at {} is damaged: {missing}; restore a backup, or go on with what is left (`accept_loss`)", path.display()),
+        ));
     }
+    if format.is_none() {
+        mark_format(path, db)?;
+    }
+    Ok((groups, found))
 }
 
 /// sled's own threads may hold its lock for a moment after the last handle is gone. Ours is held here, so nobody else can be in.
@@ -449,25 +457,25 @@ fn open_sled(path: &Path, cache_bytes: u64) -> Result<sled::Db, StorageError> {
     }
 }
 
-fn check_format(path: &Path, db: &sled::Db) -> Result<(), StorageError> {
+fn mark_format(path: &Path, db: &sled::Db) -> Result<(), StorageError> {
     let from_sled = |error| foreign(path, error);
-    match db.get(value::FORMAT_KEY).map_err(from_sled)? {
-        None => {
-            db.insert(value::FORMAT_KEY, &FORMAT.to_be_bytes()).map_err(from_sled)?;
-            db.flush().map_err(from_sled).map(drop)
-        }
-        Some(stored) => match <[u8; 4]>::try_from(&*stored).map(u32::from_be_bytes) {
-            Ok(found) if found <= FORMAT => Ok(()),
-            Ok(found) => Err(StorageError::new(
-                StorageErrorKind::NewerSchema,
-                format!(
-                    "the store at {} has format {found}, this program knows {FORMAT}; nothing was changed: use the program that wrote it, \
-                     or newer",
-                    path.display()
-                ),
-            )),
-            Err(_) => Err(damaged(path)),
-        },
+    db.insert(value::FORMAT_KEY, &FORMAT.to_be_bytes()).map_err(from_sled)?;
+    db.flush().map_err(from_sled).map(drop)
+}
+
+/// The number of the format of the rows; `None` in a new database.
+fn read_format(path: &Path, db: &sled::Db) -> Result<Option<u32>, StorageError> {
+    let Some(stored) = db.get(value::FORMAT_KEY).map_err(|error| foreign(path, error))? else { return Ok(None) };
+    match <[u8; 4]>::try_from(&*stored).map(u32::from_be_bytes) {
+        Ok(found) if found <= FORMAT => Ok(Some(found)),
+        Ok(found) => Err(StorageError::new(
+            StorageErrorKind::NewerSchema,
+            format!(
+                "the store at {} has format {found}, this program knows {FORMAT}; nothing was changed: use the program that wrote it, or newer",
+                path.display()
+            ),
+        )),
+        Err(_) => Err(damaged(path)),
     }
 }
 

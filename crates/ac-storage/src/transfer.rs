@@ -95,7 +95,9 @@ impl<K: Kv> KvStorage<K> {
                 imported += self.import_batch(std::mem::take(&mut batch)).await?;
             }
         }
-        Ok(imported + self.import_batch(batch).await?)
+        imported += self.import_batch(batch).await?;
+        self.upgrade(layout).await?;
+        Ok(imported)
     }
 
     async fn import_batch(&self, batch: Vec<Write>) -> Result<u64, StorageError> {

@@ -7,7 +7,8 @@ use ac_core::{Message, ThreadId};
 use crate::{
     Expect, Kv, KvStorage, Lease, RunHeader, RunRecord, RunStage, Scan, StorageError, StorageErrorKind, ThreadRecord, Versioned, Write,
     keys::{self, Follows},
-    row::{self, ClosedRun, HeadRow, Mark, Position, Row, RunOfThread, SessionRow, StateRow},
+    large::{self, Cut},
+    row::{self, ClosedRun, HeadRow, LargeText, Mark, Position, Row, RunOfThread, SessionRow, StateRow},
     transfer::escape,
 };
 
@@ -86,8 +87,7 @@ impl<K: Kv> KvStorage<K> {
 
     async fn inspect(&self) -> Result<(u64, Vec<Finding>), StorageError> {
         let (mut rows, mut findings, mut after) = (0, Vec::new(), None);
-        // Next position expected, by thread.
-        let mut ends = BTreeMap::new();
+        let mut seen = Seen::default();
         loop {
             let chunk = match self.kv().scan(Scan { after: after.clone(), limit: CHUNK, ..Scan::default() }).await {
                 // One value that cannot be read fails the scan: find it by reading one at a time.
@@ -109,7 +109,7 @@ impl<K: Kv> KvStorage<K> {
             after = Some(last.clone());
             for (key, stored) in &chunk {
                 rows += 1;
-                match self.check(key, stored, &mut ends).await {
+                match self.check(key, stored, &mut seen).await {
                     Ok(None) => {}
                     Ok(Some((what, mend))) => findings.push(Finding { key: key.clone(), what: what.to_owned(), mend }),
                     Err(error) if matches!(error.kind(), StorageErrorKind::Corrupt | StorageErrorKind::NewerSchema) => {
@@ -119,7 +119,7 @@ impl<K: Kv> KvStorage<K> {
                 }
             }
         }
-        for (thread, counts) in ends {
+        for (thread, counts) in seen.ends {
             if let Some((expected, found)) = counts
                 && expected != found
             {
@@ -127,18 +127,24 @@ impl<K: Kv> KvStorage<K> {
                 findings.push(Finding { key: keys::head(&thread), what, mend: Vec::new() });
             }
         }
+        // While anything is lost, what nothing refers to may be what is left of it.
+        let lost = findings.iter().any(|finding| finding.mend.is_empty());
+        for (key, (gone, _)) in seen.texts.into_iter().filter(|(_, (_, used))| !used) {
+            let mend = if lost { Vec::new() } else { vec![gone] };
+            findings.push(Finding { key, what: "no message has the long text".to_owned(), mend });
+        }
         Ok((rows, findings))
     }
 
     /// What is wrong with a row, and what mends it.
-    async fn check(&self, key: &[u8], stored: &Versioned, ends: &mut Ends) -> Result<Option<Found>, StorageError> {
+    async fn check(&self, key: &[u8], stored: &Versioned, seen: &mut Seen) -> Result<Option<Found>, StorageError> {
         let gone = || Write { key: key.to_vec(), expect: Expect::Version(stored.version), value: None };
         let found = match key.get(..2) {
             Some(b"t/") => self.check_thread(&self.row(stored)?).await?,
             Some(b"h/") => {
                 let HeadRow { head, resource } = self.row(stored)?;
                 let thread = self.id(b"h/", key)?;
-                ends.insert(thread.clone(), (!head.deleted).then_some((head.next_position, 0)));
+                seen.ends.insert(thread.clone(), (!head.deleted).then_some((head.next_position, 0)));
                 if head.deleted {
                     return Ok(None);
                 }
@@ -152,9 +158,10 @@ impl<K: Kv> KvStorage<K> {
                 }
             }
             Some(b"m/") => {
-                let message: Message = self.row(stored)?;
                 let (thread, position) = keys::read_message(key).ok_or_else(|| row::corrupt_key(self.name(), "message"))?;
-                match ends.get_mut(&thread) {
+                seen.refers::<Message>(&thread, stored);
+                let message: Message = self.decode_cut(&thread, stored).await.map_err(|error| self.as_damage(error))?;
+                match seen.ends.get_mut(&thread) {
                     None => Some(("the message has no head", Vec::new())),
                     Some(None) => Some(("the message is of a deleted thread", vec![gone()])),
                     Some(Some((end, _))) if position >= *end => Some(("the message was never finished", vec![gone()])),
@@ -176,11 +183,37 @@ impl<K: Kv> KvStorage<K> {
                     _ => Some(("the index of ids names a message that is not there", vec![gone()])),
                 }
             }
-            Some(b"r/") => self.check_run(&self.row(stored)?).await?,
+            Some(b"b/") => {
+                let LargeText(text) = self.row(stored)?;
+                let (_, hash) = keys::read_large_text(key).ok_or_else(|| row::corrupt_key(self.name(), "large text"))?;
+                if large::hash(text.get()) == hash {
+                    seen.texts.insert(key.to_vec(), (gone(), false));
+                    None
+                } else {
+                    Some(("the long text is not the one that its key names", Vec::new()))
+                }
+            }
+            Some(b"r/") => {
+                let run = self.decode_record(stored).await.map_err(|error| self.as_damage(error))?;
+                seen.refers::<RunRecord>(&run.header.thread, stored);
+                self.check_run(&run).await?
+            }
+            Some(b"q/") => {
+                let _: Mark = self.row(stored)?;
+                let run = keys::read_open_run_of(key).ok_or_else(|| row::corrupt_key(self.name(), "open run of session"))?;
+                self.left_over(keys::open_run(&run), "a session lists an open run that is not there", gone()).await?
+            }
             Some(b"o/") => {
                 let header: RunHeader = self.row(stored)?;
-                match self.kv().get(&keys::run(&header.run)).await?.map(|run| self.row::<RunRecord>(&run)).transpose()? {
-                    Some(run) if run.header == header && header.stage != RunStage::Closed => None,
+                let run = match self.kv().get(&keys::run(&header.run)).await? {
+                    Some(run) => Some(self.decode_record(&run).await.map_err(|error| self.as_damage(error))?),
+                    None => None,
+                };
+                match run {
+                    Some(run) if run.header == header && header.stage != RunStage::Closed => {
+                        let entry = keys::open_run_of(&header.session_id(), &header.run);
+                        self.missing(Some(entry), "the run is missing among the open runs of its session").await?
+                    }
                     _ => Some(("the list of open runs does not agree with the run", vec![gone()])),
                 }
             }
@@ -287,6 +320,17 @@ impl<K: Kv> KvStorage<K> {
         Ok(self.kv().get(&other).await?.is_none().then(|| (what, vec![gone])))
     }
 
+    /// A text that is missing because its thread was deleted is as wrong here as any other: deletions are finished before.
+    fn as_damage(&self, error: StorageError) -> StorageError {
+        match error.kind() {
+            StorageErrorKind::Deleted | StorageErrorKind::NotFound => StorageError::new(
+                StorageErrorKind::Corrupt,
+                format!("a row in {} has long texts of a thread that is not there", self.name()),
+            ),
+            _ => error,
+        }
+    }
+
     fn row<R: Row>(&self, stored: &Versioned) -> Result<R, StorageError> {
         row::decode(self.name(), stored)
     }
@@ -298,6 +342,24 @@ impl<K: Kv> KvStorage<K> {
 
 /// What is wrong, and what mends it.
 type Found = (&'static str, Vec<Write>);
+
+/// What rows that come first in the order of keys say about those that come later.
+#[derive(Default)]
+struct Seen {
+    ends: Ends,
+    /// Long texts: the write that removes one, and whether something refers to it.
+    texts: BTreeMap<Vec<u8>, (Write, bool)>,
+}
+
+impl Seen {
+    fn refers<R: Row>(&mut self, thread: &ThreadId, stored: &Versioned) {
+        for (_, hash) in Cut::read::<R>(&stored.value).into_iter().flat_map(|cut| cut.large) {
+            if let Some((_, used)) = self.texts.get_mut(&keys::large_text(thread, &hash)) {
+                *used = true;
+            }
+        }
+    }
+}
 
 /// Messages that the head counts and messages found, by thread; `None` for a tombstone. Heads come before messages in the order of keys.
 type Ends = BTreeMap<ThreadId, Option<(u64, u64)>>;

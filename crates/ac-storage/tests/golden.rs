@@ -44,6 +44,18 @@ fn message(id: &str) -> Message {
     message
 }
 
+/// With a text that is stored once, and referred to.
+fn large() -> Message {
+    let mut call = ToolCallPart::new("call_1", "execute_command", json!({"command": "seq"}));
+    call.state = ToolCallState::Result { output: ac_core::ToolOutput::text("0123456789abcdef".repeat(1100)), is_error: false };
+    Message::new("open/2", Role::Assistant, vec![Part::ToolCall(call)], at(7))
+}
+
+/// A record that holds the same text.
+fn large_body() -> Box<RawValue> {
+    raw(&serde_json::to_string(&json!({"schema": 1, "phase": "tools", "message": large()})).unwrap())
+}
+
 /// Something of every kind of row.
 async fn fill(store: &MemoryStorage) {
     let mut thread = ThreadRecord::new("thread-1".into(), "user-1".into(), at(1));
@@ -56,7 +68,7 @@ async fn fill(store: &MemoryStorage) {
     for thread in [&thread, &hidden, &child, &ThreadRecord::new("deleted".into(), "user-2".into(), at(4))] {
         store.threads().create(thread).await.unwrap();
     }
-    let put = [Arc::new(Message::user("m-1", "Hello", at(5))), Arc::new(message("open/1"))];
+    let put = [Arc::new(Message::user("m-1", "Hello", at(5))), Arc::new(message("open/1")), Arc::new(large())];
     let mut usage = Usage::new(10, 5);
     usage.reasoning = Some(3);
     for (run, thread, stage, expect, put) in [
@@ -66,7 +78,10 @@ async fn fill(store: &MemoryStorage) {
         ("child", "child-thread", RunStage::Open, None, &[]),
         ("child", "child-thread", RunStage::Closed, Some(1), &[]),
     ] {
-        let record = record(run, thread, stage, expect.map_or(1, |version| version + 1));
+        let mut record = record(run, thread, stage, expect.map_or(1, |version| version + 1));
+        if run == "open" {
+            record.body = large_body();
+        }
         let commit = Commit { expect, record: &record, put, usage: Some(&usage) };
         assert!(matches!(store.runs().commit(commit).await.unwrap(), CommitOutcome::Committed { .. }));
     }
@@ -104,19 +119,30 @@ async fn a_store_of_any_version_loads() {
         assert_eq!(listed.iter().map(|thread| thread.info.id.as_str()).collect::<Vec<_>>(), ["thread\0/2", "thread-1"]);
         assert!(store.runs().head(&"deleted".into()).await.unwrap().unwrap().value.deleted);
         let head = store.runs().head(&"thread-1".into()).await.unwrap().unwrap().value;
-        assert_eq!((head.active_run, head.next_position, head.usage.total), (Some("open".into()), 2, 15));
+        // The first version knew no large texts.
+        let first = version == "v1";
+        let count = if first { 2 } else { 3 };
+        assert_eq!((head.active_run, head.next_position, head.usage.total), (Some("open".into()), count, 15));
 
         let messages = store.messages().page(&"thread-1".into(), &MessageQuery::default()).await.unwrap().items;
-        assert_eq!(messages.iter().map(|stored| stored.message.text()).collect::<Vec<_>>(), ["Hello", "Let me look."]);
+        assert_eq!(messages[..2].iter().map(|stored| stored.message.text()).collect::<Vec<_>>(), ["Hello", "Let me look."]);
         assert_eq!(*messages[1].message, message("open/1"));
+        assert!(first || *messages[2].message == large());
 
         for (run, thread, stage, n) in [
             ("open", "thread-1", RunStage::Open, 1),
             ("closed", "thread\0/2", RunStage::Closed, 2),
             ("child", "child-thread", RunStage::Closed, 2),
         ] {
-            assert_eq!(store.runs().load(&run.into()).await.unwrap().unwrap().value, record(run, thread, stage, n), "{version}");
+            let mut expected = record(run, thread, stage, n);
+            if run == "open" && !first {
+                expected.body = large_body();
+            }
+            assert_eq!(store.runs().load(&run.into()).await.unwrap().unwrap().value, expected, "{version}");
         }
+        let session = SessionId { controller: "main".into(), key: SessionKey::scoped("user-1", "tab/1") };
+        let of_session = store.runs().open(&OpenRuns { session: Some(session), ..OpenRuns::default() }).await.unwrap().items;
+        assert_eq!(of_session.iter().map(|header| header.run.as_str()).collect::<Vec<_>>(), ["open"], "{version}");
         let open = store.runs().open(&OpenRuns::default()).await.unwrap().items;
         assert_eq!(open, [record("open", "thread-1", RunStage::Open, 1).header]);
         assert_eq!(store.runs().lease(&"open".into()).await.unwrap().unwrap().expires, at(1_700_000_030_000));

@@ -176,10 +176,12 @@ macro_rules! __storage_rules {
             a_commit_needs_its_thread
             of_many_commits_on_one_version_one_is_made
             a_record_is_kept_as_it_is
+            a_large_text_reads_back_in_message_and_record
 
             open_runs_are_listed_until_they_are_closed
             open_run_pages_show_every_run_once
             the_open_run_of_a_thread_is_found
+            the_open_runs_of_a_session_are_found
             only_old_closed_runs_are_pruned
             no_run_is_pruned_before_its_parent_is_closed
 

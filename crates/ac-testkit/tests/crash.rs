@@ -59,3 +59,15 @@ fn a_repeated_deed_is_found() {
     assert!(!content && tally(&said).1 > 0, "{said}");
     assert!(said.contains("acted 2 times, 1 allowed"), "{said}");
 }
+
+#[test]
+fn two_processes_that_want_the_same_runs_never_advance_one_twice() {
+    let (content, said) = crash(&["contest", "--hand-overs", "12"]);
+    assert!(content && tally(&said).1 == 0, "{said}");
+}
+
+#[test]
+fn a_process_that_commits_over_another_is_found() {
+    let (content, said) = crash(&["contest", "--hand-overs", "24", "--blind"]);
+    assert!(!content && tally(&said).1 > 0, "{said}");
+}

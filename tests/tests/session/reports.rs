@@ -1,4 +1,5 @@
-//! What people reported of comparable systems: waits that are taken for one another, histories that no provider accepts any more.
+//! What people reported of comparable systems: waits that are taken for one another, histories that no provider accepts any more. More of
+//! it in `suspensions`, `histories` and `rivals`; which test answers which report is listed in `docs/reported-failures.md`.
 
 use ac_controller::{Answer, Settlement};
 use ac_core::EventBody;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use crate::desk::{Desk, build_mode, send_and_rest, until};
 
 /// Role and content of the messages of a request.
-fn told(desk: &Desk, request: usize) -> Vec<(String, String)> {
+pub(crate) fn told(desk: &Desk, request: usize) -> Vec<(String, String)> {
     let body = &desk.server.requests()[request].body;
     let text = |message: &Value, key: &str| message[key].as_str().unwrap_or_default().to_owned();
     body["messages"].as_array().unwrap().iter().map(|message| (text(message, "role"), message["content"].to_string())).collect()
@@ -122,4 +123,62 @@ async fn an_aborted_call_is_told_and_not_taken_up_again() {
     assert_eq!(desk.server.requests().len(), 2);
     assert_eq!(desk.done(), Vec::<String>::new());
     controller.shutdown().await;
+}
+
+/// Every Rust file of the workspace.
+fn sources(folder: &std::path::Path, into: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            into.push(std::fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+/// Case and tests of each row of the page.
+fn rows(page: &str) -> Vec<(&str, Vec<&str>)> {
+    page.lines()
+        .filter_map(|line| line.strip_prefix("| B-"))
+        .map(|row| {
+            let cells: Vec<_> = row.trim_end_matches(" |").split(" | ").collect();
+            (cells[0], cells[2].split('`').skip(1).step_by(2).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn every_reported_failure_of_these_kinds_is_held_by_a_test_that_cites_it() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let page = std::fs::read_to_string(root.join("docs/reported-failures.md")).unwrap();
+    let mut files = vec![];
+    for folder in ["crates", "tests"] {
+        sources(&root.join(folder), &mut files);
+    }
+    let rows = rows(&page);
+    for (case, tests) in &rows {
+        assert!(!tests.is_empty(), "B-{case} has no test");
+        for test in tests {
+            let declared = format!("fn {test}(");
+            let of_test = files.iter().find_map(|text| text.split_once(&declared));
+            let (before, _) = of_test.unwrap_or_else(|| panic!("there is no test `{test}`"));
+            // The comment stands right before the attribute of the test.
+            let comment: Vec<_> = before.lines().rev().skip(1).take_while(|line| !line.trim().is_empty()).collect();
+            let cites = |line: &&str| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').any(|word| word == format!("B-{case}"));
+            assert!(comment.iter().any(cites), "`{test}` does not cite B-{case}");
+        }
+    }
+    let Some(cases) = ac_testkit::shared::data("cases/BUGS.md") else { return println!("skipped: no shared data to compare with") };
+    let cases = std::fs::read_to_string(cases).unwrap();
+    let mut ours = false;
+    let wanted = cases.lines().filter_map(|line| {
+        if let Some(kind) = line.strip_prefix("## ") {
+            ours = ["approval-suspension", "history-persistence", "concurrency"].contains(&kind.trim());
+        }
+        let case = line.strip_prefix("### B-").filter(|_| ours)?;
+        case.split(' ').next()
+    });
+    let missing: Vec<_> = wanted.filter(|case| rows.iter().all(|(known, _)| known != case)).collect();
+    assert!(missing.is_empty(), "no row for {missing:?}");
 }

@@ -15,6 +15,12 @@ impl Driver {
     /// On a conflict within the epoch the input is stepped again on what is stored. Another epoch means that another process took the run
     /// over: nothing new is started and nothing is written.
     pub(super) async fn feed(&mut self, input: Option<Input>) -> Result<Go, RunError> {
+        Ok(self.feed_input(input).await?.0)
+    }
+
+    /// Does [`Driver::feed`]; says also whether the input moved anything, and that is stored. What somebody else stored meanwhile may have
+    /// made it a repetition.
+    pub(super) async fn feed_input(&mut self, input: Option<Input>) -> Result<(Go, bool), RunError> {
         loop {
             let at = self.shared.clock.now();
             let mut next = self.snapshot.clone();
@@ -26,7 +32,7 @@ impl Driver {
                         // The refusal may rest on a stale copy.
                         let seen = self.version;
                         if self.sync().await? == Go::End {
-                            return Ok(Go::End);
+                            return Ok((Go::End, false));
                         }
                         if self.version != seen {
                             continue;
@@ -35,26 +41,27 @@ impl Driver {
                     }
                 }
             }
+            let moved = next != self.snapshot;
             self.pass_unjudged(at, &mut next, &mut effects).await?;
             if next.outbox.is_empty() && !self.parking && self.backoff.is_none() && self.may_dispatch(&next) && self.turnstile.pass() {
                 effects.extend(next.step(at, Input::Dispatch)?);
             }
             if effects.is_empty() && next == self.snapshot {
-                return Ok(Go::On);
+                return Ok((Go::On, false));
             }
             let acts = effects.iter().any(|effect| matches!(effect, Effect::Sample { .. } | Effect::RunTool { .. } | Effect::Judge { .. }));
             if acts && !self.hold(next.epoch).await? {
-                return Ok(self.lost().await);
+                return Ok((self.lost().await, false));
             }
             match self.shared.commit(&self.origin, Some(self.version), &next, &effects, Mark::Own).await? {
                 Some(version) => {
                     self.version = version;
                     let before = std::mem::replace(&mut self.snapshot, next);
-                    return Ok(self.react(&before, effects).await);
+                    return Ok((self.react(&before, effects).await, moved));
                 }
                 None => {
                     if self.sync().await? == Go::End {
-                        return Ok(Go::End);
+                        return Ok((Go::End, false));
                     }
                 }
             }

@@ -202,7 +202,7 @@ impl Session {
         Ok(brought)
     }
 
-    /// Leaves a thread: what moves on it is aborted and has ended when this returns; what waits for a person goes on waiting.
+    /// Leaves a thread: what this process moves on it is aborted and has ended when this returns; what waits for a person goes on waiting.
     pub(crate) async fn leave(&self, thread: &ThreadId) -> Result<(), ControllerError> {
         let Some(run) = self.active_run(thread).await? else { return Ok(()) };
         let Some((header, snapshot)) = self.shared().runtime.load(&run).await? else { return Ok(()) };
@@ -215,7 +215,8 @@ impl Session {
             // An approval that was asked for in this life keeps its segment open, but nothing moves.
             _ => false,
         };
-        if !moving {
+        // Nor is one that another process moves: who looks on there must not end it by going away (B-120). An abort does.
+        if !moving || self.shared().runtime.is_led_elsewhere(&header).await? {
             return Ok(());
         }
         self.end_run(thread, &run).await

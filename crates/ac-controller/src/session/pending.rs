@@ -5,7 +5,7 @@ use ac_core::{
     permission::{GrantTarget, Policy},
 };
 use ac_engine::{Answer, RunSnapshot, SlotStatus};
-use ac_storage::{RunHeader, domain::OpenRuns};
+use ac_storage::{RunHeader, SessionId, domain::OpenRuns};
 use serde_json::{Map, Value};
 
 use super::Session;
@@ -89,15 +89,16 @@ impl Shared {
         Ok(open)
     }
 
-    /// The runs that wait for a person, of one session or of all of this controller.
+    /// The runs that wait for a person, of one session or of all of this controller. Those of one session cost as much as it has open
+    /// runs, whatever others have.
     async fn open_runs(&self, session: Option<&SessionKey>) -> Result<Vec<(RunHeader, RunSnapshot)>, ControllerError> {
         let mut runs = vec![];
-        let mut query = OpenRuns { thread: None, after: None, limit: PAGE };
+        let session = session.map(|key| SessionId { controller: self.config.id.clone(), key: key.clone() });
+        let mut query = OpenRuns { session, limit: PAGE, ..OpenRuns::default() };
         loop {
             let page = self.storage.runs().open(&query).await?;
             for header in page.items {
-                let ours = header.controller == self.config.id && session.is_none_or(|key| header.session == *key);
-                if ours && !header.pending.is_empty() {
+                if header.controller == self.config.id && !header.pending.is_empty() {
                     // It may have closed since it was listed.
                     runs.extend(self.runtime.load(&header.run).await?);
                 }

@@ -33,7 +33,8 @@ impl RunSnapshot {
             };
         }
         let open = |slot: &&crate::Slot| pending::wait(slot).is_some() && self.pending_id(slot) == *pending;
-        let at = self.slots().iter().position(|slot| open(&slot)).ok_or(Refusal::NotPending)?;
+        let none = if pending.run == self.run && pending.step < self.answers_from { Refusal::AlreadyResolved } else { Refusal::NotPending };
+        let at = self.slots().iter().position(|slot| open(&slot)).ok_or(none)?;
         let slot = self.slots().get(at).ok_or(Refusal::NotPending)?;
         let approved = matches!(answer, Answer::Approve { .. });
         let grant = if let Answer::Approve { grant } = &answer { grant.clone() } else { None };

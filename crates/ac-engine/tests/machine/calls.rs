@@ -1,7 +1,7 @@
 //! What is stored and told about calls.
 
-use ac_core::{FinishReason, SuspendKind, ToolCallState, ToolEffect, event::EndReason};
-use ac_engine::{Answer, Effect, Gate, Input, Moment, OutboxAction, Outcome, Posture, Resolution};
+use ac_core::{FinishReason, PendingId, SuspendKind, ToolCallState, ToolEffect, event::EndReason};
+use ac_engine::{Answer, Effect, Gate, Input, Moment, OutboxAction, Outcome, Posture, Refusal, Resolution, RunSnapshot};
 use serde_json::json;
 
 use crate::support::*;
@@ -166,6 +166,51 @@ fn false_zero_and_the_empty_text_reach_the_tool() {
         let ac_engine::SlotStatus::Resuming { resume, started: false } = &slot(&run, "a").status else { panic!() };
         assert_eq!((&resume.answer, &resume.state, &resume.payload), (&value, &json!({ "s": 1 }), &json!({ "q": 1 })));
     }
+}
+
+/// One step after another, each with `each` calls that a person declines.
+fn many_steps(steps: u32, each: usize) -> RunSnapshot {
+    const CALLS: [&str; 3] = ["a", "b", "c"];
+    let mut run = ready();
+    for _ in 0..steps {
+        ok(&mut run, Input::Dispatch);
+        let calls: Vec<_> = CALLS[..each].iter().map(|id| ask(id)).collect();
+        let input = answer_of(&run, "", &calls, FinishReason::ToolCalls);
+        ok(&mut run, input);
+        for call in &CALLS[..each] {
+            let input = answer(pending(&run, call), decline());
+            ok(&mut run, input);
+        }
+    }
+    run
+}
+
+#[test]
+fn the_memory_of_answers_is_bounded_and_what_was_forgotten_is_not_taken_again() {
+    let kept = u32::try_from(RunSnapshot::REMEMBERED).unwrap();
+    let size = |run: &RunSnapshot| serde_json::to_string(run).unwrap().len();
+    let (some, many) = (many_steps(kept, 1), many_steps(3 * kept, 1));
+    assert_eq!((some.answers.len(), some.answers_from), (RunSnapshot::REMEMBERED, 0));
+    assert_eq!((many.answers.len(), many.answers_from), (RunSnapshot::REMEMBERED, 2 * kept));
+    assert!(size(&many) < size(&some) + 500, "{} after {}", size(&many), size(&some));
+    let wait = |step: u32| PendingId { step, ..wait_n("a", 1) };
+    // What is known is repeated; what was forgotten came too late, whatever it is; what never was is not pending.
+    let mut after = many.clone();
+    assert_eq!(ok(&mut after, answer(wait(2 * kept), decline())), []);
+    assert_eq!(refused(&many, answer(wait(2 * kept), approve())), Refusal::AlreadyResolved);
+    for said in [decline(), approve(), reply(json!(1)), Answer::RunAgain] {
+        assert_eq!(refused(&many, answer(wait(2 * kept - 1), said)), Refusal::AlreadyResolved);
+    }
+    assert_eq!(refused(&many, answer(wait(3 * kept), approve())), Refusal::NotPending);
+    assert_eq!(refused(&many, answer(PendingId { run: "other".into(), ..wait(0) }, approve())), Refusal::NotPending);
+    assert_eq!(serde_json::from_str::<RunSnapshot>(&serde_json::to_string(&many).unwrap()).unwrap(), many);
+}
+
+#[test]
+fn answers_are_forgotten_by_whole_steps() {
+    let run = many_steps(60, 3);
+    assert_eq!((run.answers.len(), run.answers_from), (126, 18));
+    assert!(run.answers.keys().all(|id| id.step >= 18));
 }
 
 #[test]

@@ -1,13 +1,15 @@
 use std::sync::Arc;
 
-use ac_core::{Message, MessageId, ThreadId};
+use ac_core::{Message, MessageId, Role, ThreadId};
 use async_trait::async_trait;
+use serde::Deserialize;
 
 use super::{CHUNK, KvStorage};
 use crate::{
-    Expect, Kv, MessageStore, Page, Scan, StorageError, StorageErrorKind, Write,
+    Expect, Kv, MessageStore, Page, Scan, StorageError, StorageErrorKind, Versioned, Write,
     domain::MessageQuery,
     keys,
+    large::{Cut, Texts},
     record::{MessageCursor, StoredMessage},
     row::{self, Position},
 };
@@ -16,8 +18,10 @@ use crate::{
 impl<K: Kv> MessageStore for KvStorage<K> {
     async fn put(&self, thread: &ThreadId, message: &Message, expect: u64) -> Result<(), StorageError> {
         let head = self.live_head(thread).await?;
-        if let Some(stored) = self.known_message(thread, &message.id, head.value.head.next_position).await? {
-            return if *stored.message == *message { Ok(()) } else { Err(self.other_words()) };
+        let mut texts = Texts::default();
+        let cut = self.cut_message(message, &mut texts)?;
+        if let Some(known) = self.known(thread, message, &cut, head.value.head.next_position).await? {
+            return if known.same { Ok(()) } else { Err(self.other_words()) };
         }
         if head.value.head.active_run.is_some() {
             return Err(self.conflict("a run holds the thread; give the message to the run"));
@@ -31,7 +35,8 @@ impl<K: Kv> MessageStore for KvStorage<K> {
         new.head.next_position += 1;
         new.head.updated_at = new.head.updated_at.max(message.at);
         let mut batch = self.put_head(thread, &head, &new)?;
-        batch.extend(self.insert(thread, message, position)?);
+        batch.extend(self.insert(thread, message, &cut, position)?);
+        batch.extend(self.put_texts(thread, texts)?);
         match self.kv.write(batch).await {
             Err(error) if error.kind() == StorageErrorKind::Conflict => Err(stale()),
             done => done,
@@ -70,7 +75,10 @@ impl<K: Kv> MessageStore for KvStorage<K> {
                     more = false;
                     break;
                 }
-                items.push(StoredMessage { position, message: Arc::new(self.decode(&stored)?) });
+                match self.decode_cut(thread, &stored).await {
+                    Err(error) if error.kind() == StorageErrorKind::Deleted => return Ok(nothing),
+                    message => items.push(StoredMessage { position, message: Arc::new(message?) }),
+                }
             }
             if !more {
                 return Ok(Page { items, next: None });
@@ -118,13 +126,17 @@ impl<K: Kv> MessageStore for KvStorage<K> {
                 return Err(self.deleted());
             }
             let mut batch = Vec::with_capacity(rows.len() * 2 + 3);
+            let mut texts = Texts::default();
             for (key, stored) in rows {
                 if keys::read_position(&key) != Some(copied) {
                     return Err(self.deleted());
                 }
-                batch.extend(self.insert(to, &self.decode(&stored)?, copied)?);
+                let message: Message = self.decode_cut(from, &stored).await?;
+                let cut = self.cut_message(&message, &mut texts)?;
+                batch.extend(self.insert(to, &message, &cut, copied)?);
                 copied += 1;
             }
+            batch.extend(self.put_texts(to, texts)?);
             let mut new = head.value.clone();
             if copied >= end {
                 new.head.next_position = copied;
@@ -142,27 +154,65 @@ impl<K: Kv> MessageStore for KvStorage<K> {
     }
 }
 
+/// A message that is stored, as far as who puts one of the same id must know it.
+pub(super) struct Known {
+    pub(super) position: u64,
+    pub(super) role: Role,
+    /// It is the one that is put.
+    pub(super) same: bool,
+    /// Without its long texts.
+    pub(super) cut: Option<Cut>,
+}
+
+/// What is read of a message without its long texts.
+#[derive(Deserialize)]
+struct Peek {
+    id: MessageId,
+    role: Role,
+}
+
 impl<K: Kv> KvStorage<K> {
-    /// The message of this id, if it stands before `end`, the head's next position. Index entries of a copy that was never finished do
-    /// not count.
-    pub(super) async fn known_message(&self, thread: &ThreadId, id: &MessageId, end: u64) -> Result<Option<StoredMessage>, StorageError> {
+    /// Position and row of the message of this id, if it stands before `end`, the head's next position. Index entries of a copy that was
+    /// never finished do not count.
+    async fn known_row(&self, thread: &ThreadId, id: &MessageId, end: u64) -> Result<Option<(u64, Versioned, Role)>, StorageError> {
         let Some(index) = self.read::<Position>(&keys::position(thread, id)).await? else { return Ok(None) };
         let position = index.value.position;
         if position >= end {
             return Ok(None);
         }
-        match self.read::<Message>(&keys::message(thread, position)).await? {
-            Some(stored) if stored.value.id == *id => Ok(Some(StoredMessage { position, message: Arc::new(stored.value) })),
-            _ => Ok(None),
+        let Some(stored) = self.kv.get(&keys::message(thread, position)).await? else { return Ok(None) };
+        let peek: Peek = row::peek::<Message, _>(&self.name, &stored)?;
+        Ok((peek.id == *id).then_some((position, stored, peek.role)))
+    }
+
+    async fn known_message(&self, thread: &ThreadId, id: &MessageId, end: u64) -> Result<Option<StoredMessage>, StorageError> {
+        let Some((position, stored, _)) = self.known_row(thread, id, end).await? else { return Ok(None) };
+        match self.decode_cut(thread, &stored).await {
+            Err(error) if error.kind() == StorageErrorKind::Deleted => Ok(None),
+            message => Ok(Some(StoredMessage { position, message: Arc::new(message?) })),
         }
     }
 
+    /// What is stored under the id of a message that is to be put. Its long texts are compared by their hashes.
+    pub(super) async fn known(&self, thread: &ThreadId, message: &Message, cut: &Cut, end: u64) -> Result<Option<Known>, StorageError> {
+        let Some((position, stored, role)) = self.known_row(thread, &message.id, end).await? else { return Ok(None) };
+        let same = *stored.value == *cut.encode::<Message>()
+            // One that an older version wrote, or another form of the same.
+            || (Cut::read::<Message>(&stored.value).is_none() && self.decode::<Message>(&stored)? == *message);
+        Ok(Some(Known { position, role, same, cut: Cut::read::<Message>(&stored.value) }))
+    }
+
     /// The writes of a new message. They expect nothing: the head, which is always in the same batch, guards the position.
-    pub(super) fn insert(&self, thread: &ThreadId, message: &Message, position: u64) -> Result<[Write; 2], StorageError> {
+    pub(super) fn insert(&self, thread: &ThreadId, message: &Message, cut: &Cut, position: u64) -> Result<[Write; 2], StorageError> {
         Ok([
-            self.put::<Message>(keys::message(thread, position), Expect::Any, message)?,
+            self.put_message(thread, cut, position),
             self.put::<Position>(keys::position(thread, &message.id), Expect::Any, &Position { position })?,
         ])
+    }
+
+    #[expect(clippy::unused_self, reason = "reads as its neighbours do")]
+    pub(super) fn put_message(&self, thread: &ThreadId, cut: &Cut, position: u64) -> Write {
+        Write { key: keys::message(thread, position), expect: Expect::Any, value: Some(cut.encode::<Message>()) }
     }
 
     pub(super) fn other_words(&self) -> StorageError {

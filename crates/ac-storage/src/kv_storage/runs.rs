@@ -3,19 +3,20 @@ use std::sync::Arc;
 use ac_core::{Message, MessageId, OwnerId, Role, RunId, ThreadId, Timestamp};
 use async_trait::async_trait;
 
-use super::{CHUNK, KvStorage, TRIES, remove};
+use super::{CHUNK, KvStorage, TRIES, messages::Known, remove};
 use crate::{
-    Commit, CommitOutcome, Expect, Kv, Lease, Page, RunHeader, RunRecord, RunStage, RunStore, Scan, StorageError, StorageErrorKind, Stored,
-    ThreadHead, Write,
+    Commit, CommitOutcome, Expect, Kv, Lease, Page, RunHeader, RunRecord, RunStage, RunStore, Scan, SessionId, StorageError,
+    StorageErrorKind, Stored, ThreadHead, Write,
     domain::OpenRuns,
     keys,
+    large::{self, Texts},
     row::{self, ClosedRun, RunOfThread},
 };
 
 #[async_trait]
 impl<K: Kv> RunStore for KvStorage<K> {
     async fn load(&self, run: &RunId) -> Result<Option<Stored<RunRecord>>, StorageError> {
-        self.read(&keys::run(run)).await
+        self.read_record(run).await
     }
 
     async fn commit(&self, commit: Commit<'_>) -> Result<CommitOutcome, StorageError> {
@@ -36,7 +37,8 @@ impl<K: Kv> RunStore for KvStorage<K> {
             return Ok(CommitOutcome::Conflict);
         }
         let expect = before.map_or(Expect::Absent, |(version, _)| Expect::Version(version));
-        let mut batch = vec![self.put::<RunRecord>(keys::run(run), expect, commit.record)?];
+        let mut texts = Texts::default();
+        let mut batch = vec![];
         if matches!(before, Some((_, RunStage::Closed))) {
             if header.stage != RunStage::Closed || !commit.put.is_empty() || commit.usage.is_some() {
                 return Err(self.conflict("the run is closed: it can neither be opened again nor write to its thread"));
@@ -49,9 +51,11 @@ impl<K: Kv> RunStore for KvStorage<K> {
             if let Some(usage) = commit.usage {
                 new.head.usage.add(usage);
             }
-            batch.extend(self.put_messages(thread, commit.put, &mut new.head.next_position).await?);
+            batch.extend(self.put_messages(thread, commit.put, &mut new.head.next_position, &mut texts).await?);
             batch.extend(self.put_head(thread, &head, &new)?);
         }
+        batch.push(Write { key: keys::run(run), expect, value: Some(self.cut_record(commit.record, &texts).await?) });
+        batch.extend(self.put_texts(thread, texts)?);
         match self.kv.write(batch).await {
             Ok(()) => Ok(CommitOutcome::Committed { version: commit.expect.unwrap_or(0) + 1 }),
             Err(error) if error.kind() == StorageErrorKind::Conflict => Ok(CommitOutcome::Conflict),
@@ -72,7 +76,11 @@ impl<K: Kv> RunStore for KvStorage<K> {
             {
                 items.extend(self.read::<RunHeader>(&keys::open_run(&run)).await?.map(|found| found.value));
             }
+            items.retain(|header| query.session.as_ref().is_none_or(|session| header.session_id() == *session));
             return Ok(Page { items, next: None });
+        }
+        if let Some(session) = &query.session {
+            return self.open_of(session, query).await;
         }
         let mut after = query.after.as_deref().map(|after| keys::open_run(&after.into()));
         let mut items: Vec<RunHeader> = Vec::new();
@@ -175,6 +183,28 @@ impl<K: Kv> KvStorage<K> {
         Ok(self.load(run).await?.map(|found| (found.version, found.value.header.stage)))
     }
 
+    /// Reads the entries of the session, and of each the header.
+    async fn open_of(&self, session: &SessionId, query: &OpenRuns) -> Result<Page<RunHeader>, StorageError> {
+        let mut after = query.after.as_deref().map(|after| keys::open_run_of(session, &after.into()));
+        let mut items: Vec<RunHeader> = Vec::new();
+        loop {
+            let rows = self.chunk(&keys::open_runs_of(session), after).await?;
+            let more = rows.len() == CHUNK;
+            after = rows.last().map(|(key, _)| key.clone());
+            for (key, _) in rows {
+                if query.limit > 0 && items.len() == query.limit {
+                    return Ok(Page { next: items.last().map(|last| last.run.to_string()), items });
+                }
+                let run = keys::read_open_run_of(&key).ok_or_else(|| row::corrupt_key(&self.name, "open run of session"))?;
+                // One that is closed by now is no open run any more.
+                items.extend(self.read::<RunHeader>(&keys::open_run(&run)).await?.map(|header| header.value));
+            }
+            if !more {
+                return Ok(Page { items, next: None });
+            }
+        }
+    }
+
     /// The index entries of a run that was not closed before.
     fn stage_entries(&self, header: &RunHeader, first: bool) -> Result<Vec<Write>, StorageError> {
         let (run, thread) = (&header.run, &header.thread);
@@ -182,40 +212,60 @@ impl<K: Kv> KvStorage<K> {
         if header.stage == RunStage::Closed {
             let closed = ClosedRun { thread: thread.clone(), parent: header.parent.as_ref().map(|parent| parent.run.clone()) };
             let closed = self.put::<ClosedRun>(keys::closed_run(header.at, run), Expect::Any, &closed)?;
-            return Ok(vec![remove(keys::open_run(run)), entry(Some(header.at))?, closed]);
+            let listed = [keys::open_run(run), keys::open_run_of(&header.session_id(), run)];
+            return Ok(listed.map(remove).into_iter().chain([entry(Some(header.at))?, closed]).collect());
         }
         let mut writes = vec![self.put::<RunHeader>(keys::open_run(run), Expect::Any, header)?];
         if first {
-            writes.push(entry(None)?);
+            writes.extend([entry(None)?, self.mark(keys::open_run_of(&header.session_id(), run))?]);
         }
         Ok(writes)
     }
 
     /// The writes that put these messages; `next` is the next free position and moves on.
-    async fn put_messages(&self, thread: &ThreadId, put: &[Arc<Message>], next: &mut u64) -> Result<Vec<Write>, StorageError> {
+    async fn put_messages(
+        &self,
+        thread: &ThreadId,
+        put: &[Arc<Message>],
+        next: &mut u64,
+        texts: &mut Texts,
+    ) -> Result<Vec<Write>, StorageError> {
         let end = *next;
         let mut placed: Vec<(&MessageId, u64, &Arc<Message>)> = Vec::with_capacity(put.len());
         let mut writes = Vec::with_capacity(put.len() * 2);
         for message in put {
             let here = placed.iter().position(|(id, ..)| **id == message.id);
+            let json = row::text::<Message>(&**message)?;
+            let (cut, cut_out) = large::cut(&json, |_| true);
             let known = match here.and_then(|at| placed.get(at)) {
-                Some((_, position, message)) => Some((*position, Arc::clone(message))),
-                None => self.known_message(thread, &message.id, end).await?.map(|stored| (stored.position, stored.message)),
+                Some((_, position, earlier)) => {
+                    Some(Known { position: *position, role: earlier.role, same: ***earlier == **message, cut: None })
+                }
+                None => self.known(thread, message, &cut, end).await?,
             };
-            let (position, new) = match known {
-                Some((_, stored)) if *stored == **message => continue,
-                Some((_, stored)) if stored.role != Role::Assistant || message.role != Role::Assistant => return Err(self.other_words()),
-                Some((position, _)) => (position, false),
-                None => (*next, true),
+            let known = match known {
+                Some(known) if known.same => {
+                    known.cut.iter().for_each(|stored| texts.know(stored));
+                    continue;
+                }
+                Some(known) if known.role != Role::Assistant || message.role != Role::Assistant => return Err(self.other_words()),
+                known => known,
             };
-            if new {
-                *next += 1;
-                writes.extend(self.insert(thread, message, position)?);
-            } else {
-                let write = self.put::<Message>(keys::message(thread, position), Expect::Any, &**message)?;
-                writes.retain(|earlier: &Write| earlier.key != write.key);
-                writes.push(write);
-            }
+            known.iter().filter_map(|known| known.cut.as_ref()).for_each(|stored| texts.know(stored));
+            texts.take(cut_out);
+            let position = match known {
+                None => {
+                    writes.extend(self.insert(thread, message, &cut, *next)?);
+                    *next += 1;
+                    *next - 1
+                }
+                Some(known) => {
+                    let write = self.put_message(thread, &cut, known.position);
+                    writes.retain(|earlier: &Write| earlier.key != write.key);
+                    writes.push(write);
+                    known.position
+                }
+            };
             match here.and_then(|at| placed.get_mut(at)) {
                 Some(place) => place.2 = message,
                 None => placed.push((&message.id, position, message)),

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 
 use super::{CHUNK, KvStorage, TRIES, remove};
 use crate::{
-    Expect, Kv, Page, Scan, StorageError, StorageErrorKind, Stored, ThreadHead, ThreadRecord, ThreadStore,
+    Expect, Kv, Page, RunHeader, Scan, StorageError, StorageErrorKind, Stored, ThreadHead, ThreadRecord, ThreadStore,
     domain::ThreadQuery,
     keys::{self, Follows},
     row::{self, HeadRow, RunOfThread},
@@ -258,13 +258,7 @@ impl<K: Kv> KvStorage<K> {
 
     async fn clear_one(&self, id: &ThreadId) -> Result<(), StorageError> {
         for prefix in [keys::messages(id), keys::positions(id), keys::states(id)] {
-            loop {
-                let rows = self.chunk(&prefix, None).await?;
-                if rows.is_empty() {
-                    break;
-                }
-                self.kv.write(rows.into_iter().map(|(key, _)| remove(key)).collect()).await?;
-            }
+            self.clear_prefix(&prefix).await?;
         }
         let prefix = keys::runs_of(id);
         loop {
@@ -277,16 +271,31 @@ impl<K: Kv> KvStorage<K> {
                 let run = keys::read_id(&prefix, &key).ok_or_else(|| row::corrupt_key(&self.name, "run of thread"))?.into();
                 let closed = self.decode::<RunOfThread>(&stored)?.closed;
                 batch.extend(closed.map(|at| remove(keys::closed_run(at, &run))));
+                if let Some(open) = self.read::<RunHeader>(&keys::open_run(&run)).await? {
+                    batch.push(remove(keys::open_run_of(&open.value.session_id(), &run)));
+                }
                 batch.extend([remove(keys::run(&run)), remove(keys::open_run(&run)), remove(keys::lease(&run)), remove(key)]);
             }
             self.kv.write(batch).await?;
         }
+        // After everything that refers to them.
+        self.clear_prefix(&keys::large_texts(id)).await?;
         let mut batch = vec![remove(keys::thread(id)), remove(keys::deletion(id))];
         if let Some(row) = self.read::<ThreadRecord>(&keys::thread(id)).await? {
             batch.extend(row_entry(&row.value).map(remove));
             batch.extend(row.value.parent.iter().map(|parent| remove(keys::child(&parent.run, id))));
         }
         self.kv.write(batch).await
+    }
+
+    async fn clear_prefix(&self, prefix: &[u8]) -> Result<(), StorageError> {
+        loop {
+            let rows = self.chunk(prefix, None).await?;
+            if rows.is_empty() {
+                return Ok(());
+            }
+            self.kv.write(rows.into_iter().map(|(key, _)| remove(key)).collect()).await?;
+        }
     }
 
     /// Goes on with deletions that a process did not live to finish.

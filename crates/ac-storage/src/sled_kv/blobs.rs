@@ -56,6 +56,12 @@ impl Blobs {
         }
     }
 
+    /// Whether there is any.
+    pub(super) fn any(&self) -> io::Result<bool> {
+        let mut names = std::fs::read_dir(&*self.folder)?.map(|entry| entry.map(|entry| entry.file_name()));
+        names.try_fold(false, |any, name| Ok(any || !name?.to_string_lossy().starts_with("part-")))
+    }
+
     /// A file that stays behind only takes room, until the store is compacted.
     pub(super) fn remove(&self, blob: &BlobRef) {
         let _gone = std::fs::remove_file(self.path(blob));

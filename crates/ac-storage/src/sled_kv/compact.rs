@@ -51,9 +51,8 @@ fn compact(options: &SledOptions) -> Result<CompactReport, StorageError> {
     finish_or_undo(path).map_err(io)?;
     let before = size(path).map_err(io)?;
     let old = open_sled(path, options.cache_bytes)?;
-    super::check_format(path, &old)?;
-    super::check_groups(options, &old)?;
     let blobs = Blobs::open(&path.join("blobs")).map_err(io)?;
+    super::check_whole(options, &old, &blobs)?;
 
     // Built inside a folder of its own, so that `open_sled` finds it under the name it always has.
     let workshop = workshop(path);
@@ -79,7 +78,7 @@ fn compact(options: &SledOptions) -> Result<CompactReport, StorageError> {
     }
     batch.insert(value::GROUPS_KEY, &ledger::groups_in(&old).map_err(from_sled)?.to_be_bytes());
     new.apply_batch(batch).map_err(from_sled)?;
-    super::check_format(path, &new)?;
+    super::mark_format(path, &new)?;
     new.flush().map_err(from_sled)?;
     drop((old, new));
     sync_all(&workshop.join("sled")).map_err(io)?;

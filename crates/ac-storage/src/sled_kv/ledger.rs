@@ -2,7 +2,7 @@
 //!
 //! Where its file is damaged, sled recovers what stands before the damage and says nothing about the rest. So every group of writes
 //! carries its number, and the number of the last group that is on disk stands in a file beside the database. A database that knows fewer
-//! groups than the file has lost some.
+//! groups than the file has lost some. A file that does not read is damage as well: who overwrites both leaves no empty store behind.
 
 use std::{
     fs::File,
@@ -10,11 +10,24 @@ use std::{
     path::Path,
 };
 
+use sha2::{Digest, Sha256};
+
 use super::{lock, value::GROUPS_KEY};
 
 /// The file.
 pub(super) struct Ledger {
     file: File,
+}
+
+/// What is found of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// There is none: the store is new.
+    Nothing,
+    /// What it says is not what the store wrote.
+    Damaged,
+    /// It says this.
+    Entry(Entry),
 }
 
 /// What the file says.
@@ -27,31 +40,48 @@ pub(super) struct Entry {
 }
 
 impl Ledger {
-    pub(super) fn open(path: &Path) -> io::Result<(Self, Option<Entry>)> {
+    pub(super) fn look(path: &Path) -> io::Result<Found> {
+        match std::fs::read(path.join("groups")) {
+            Ok(bytes) => Ok(read(&bytes).map_or(Found::Damaged, Found::Entry)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Nothing),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens the file. One that is not there, or no longer of use, is made whole or not at all.
+    pub(super) fn open(path: &Path, found: Found, groups: u64) -> io::Result<Self> {
         let name = path.join("groups");
-        let found = match std::fs::read(&name) {
-            Ok(bytes) => read(&bytes),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        };
-        let file = File::options().create(true).truncate(false).write(true).open(&name)?;
-        lock::sync_folder(path)?;
-        Ok((Self { file }, found))
+        if !matches!(found, Found::Entry(_)) {
+            let new = path.join("groups.new");
+            let mut file = File::create(&new)?;
+            file.write_all(&bytes(Entry { groups, synced: false }))?;
+            file.sync_all()?;
+            std::fs::rename(&new, &name)?;
+            lock::sync_folder(path)?;
+        }
+        Ok(Self { file: File::options().write(true).open(&name)? })
     }
 
     /// Not synced: after a power cut an older number stands there, which asks for less.
     pub(super) fn write(&mut self, entry: Entry) -> io::Result<()> {
-        let [a, b, c, d, e, f, g, h] = entry.groups.to_be_bytes();
         self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(&[a, b, c, d, e, f, g, h, u8::from(entry.synced)])
+        self.file.write_all(&bytes(entry))
     }
 }
 
-fn read(bytes: &[u8]) -> Option<Entry> {
-    match bytes.split_first_chunk::<8>()? {
-        (groups, [synced]) => Some(Entry { groups: u64::from_be_bytes(*groups), synced: *synced == 1 }),
-        _ => None,
-    }
+/// Number, whether it was synced, and what tells both from anything else that may stand there.
+fn bytes(Entry { groups, synced }: Entry) -> Vec<u8> {
+    let mut bytes = groups.to_be_bytes().to_vec();
+    bytes.push(u8::from(synced));
+    let check = Sha256::digest(&bytes);
+    bytes.extend(check.iter().take(8));
+    bytes
+}
+
+fn read(stored: &[u8]) -> Option<Entry> {
+    let (groups, rest) = stored.split_first_chunk::<8>()?;
+    let entry = Entry { groups: u64::from_be_bytes(*groups), synced: *rest.first()? == 1 };
+    (*stored == bytes(entry)).then_some(entry)
 }
 
 /// Number of the last group that the database has.

@@ -1,6 +1,6 @@
 use std::sync::atomic::AtomicU64;
 
-use super::*;
+use super::{ledger::Entry, *};
 use crate::Expect;
 
 fn write(key: &str, expect: Expect, value: Option<Vec<u8>>) -> Write {
@@ -192,11 +192,11 @@ async fn a_store_of_a_newer_program_is_refused_at_open() {
 async fn a_store_with_newer_keys_is_refused_at_open() {
     let folder = tempfile::tempdir().unwrap();
     let kv = open(&options(&folder));
-    kv.write(any("!layout", br#"{"schema":1,"row":{"layout":2}}"#)).await.unwrap();
+    kv.write(any("!layout", br#"{"schema":1,"row":{"layout":99}}"#)).await.unwrap();
     drop(kv);
     let refused = options(&folder).open().await.unwrap_err();
     assert_eq!(refused.kind(), StorageErrorKind::NewerSchema);
-    assert!(refused.to_string().contains("layout 2"), "{refused}");
+    assert!(refused.to_string().contains("layout 99"), "{refused}");
 }
 
 /// What a store with 100 rows of 500 bytes says after 512 zero bytes were written into one of its files at `at`.
@@ -255,13 +255,117 @@ async fn damage_is_told_and_no_row_is_lost_in_silence() {
     }
 }
 
+/// Has the ledger say something else than it did.
+fn say(folder: &tempfile::TempDir, entry: Entry) {
+    let path = folder.path().join("store");
+    Ledger::open(&path, Ledger::look(&path).unwrap(), 0).unwrap().write(entry).unwrap();
+}
+
+/// Writes over a file, or empties it.
+fn overwrite(path: &Path, empty: bool) {
+    let length = std::fs::metadata(path).unwrap().len() as usize;
+    std::fs::write(path, if empty { vec![] } else { vec![0; length] }).unwrap();
+}
+
+/// B-36: who writes over database and ledger alike leaves no store that looks empty.
+#[tokio::test]
+async fn a_store_that_was_written_over_as_a_whole_is_damaged_and_not_empty() {
+    for empty in [false, true] {
+        for durability in [Durability::Power, Durability::Process] {
+            for with_ledger in [false, true] {
+                let folder = tempfile::tempdir().unwrap();
+                let options = || options(&folder).durability(durability);
+                let kv = open(&options());
+                kv.write(any("a", b"1")).await.unwrap();
+                drop(kv);
+                overwrite(&folder.path().join("store/sled/db"), empty);
+                if with_ledger {
+                    overwrite(&folder.path().join("store/groups"), empty);
+                }
+                let open_again = options();
+                let opened = tokio::task::spawn_blocking(move || SledKv::open(&open_again)).await;
+                let told =
+                    opened.is_err() || opened.is_ok_and(|opened| opened.is_err_and(|error| error.kind() == StorageErrorKind::Corrupt));
+                assert!(told, "empty {empty}, {durability:?}, ledger {with_ledger}");
+            }
+        }
+    }
+}
+
+/// B-37: a last write that was cut off at any place is told or gone, never half there, and what is written next is whole.
+#[tokio::test]
+async fn a_torn_last_write_is_told_and_the_next_ones_load() {
+    let whole = tempfile::tempdir().unwrap();
+    let kv = open(&options(&whole));
+    for n in 0..3_u8 {
+        kv.write(any(&format!("{n}"), &[n; 300])).await.unwrap();
+    }
+    drop(kv);
+    let db = std::fs::read(whole.path().join("store/sled/db")).unwrap();
+    let end = db.iter().rposition(|byte| *byte != 0).unwrap();
+    for cut in (end.saturating_sub(400)..=end).step_by(23) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("store");
+        for part in ["", "sled", "sled/blobs", "blobs"] {
+            std::fs::create_dir_all(store.join(part)).unwrap();
+            for entry in std::fs::read_dir(whole.path().join("store").join(part)).into_iter().flatten().map(Result::unwrap) {
+                if entry.path().is_file() {
+                    std::fs::copy(entry.path(), store.join(part).join(entry.file_name())).unwrap();
+                }
+            }
+        }
+        let mut torn = db.clone();
+        torn[cut..].fill(0);
+        std::fs::write(store.join("sled/db"), &torn).unwrap();
+        let told = match SledKv::open(&options(&folder)) {
+            Ok(kv) => {
+                for n in 0..3_u8 {
+                    assert_eq!(&*kv.get(&[b'0' + n]).await.unwrap().unwrap().value, &[n; 300], "cut at {cut}");
+                }
+                false
+            }
+            Err(error) => error.kind() == StorageErrorKind::Corrupt,
+        };
+        let kv = open(&options(&folder).accept_loss(told));
+        for n in 3..5_u8 {
+            kv.write(any(&format!("{n}"), &[n; 300])).await.unwrap();
+        }
+        drop(kv);
+        let kv = open(&options(&folder));
+        for n in 3..5_u8 {
+            assert_eq!(&*kv.get(&[b'0' + n]).await.unwrap().unwrap().value, &[n; 300], "cut at {cut}");
+        }
+    }
+}
+
+/// B-115: the file of a dead process is in nobody's way; of eight that come at once, one gets in, again and again.
+#[tokio::test]
+async fn a_lock_of_a_dead_process_holds_nobody_up_and_one_of_eight_gets_in() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(&options(&folder)));
+    // As a killed process leaves it; the number is that of a process that lives.
+    std::fs::write(folder.path().join("store/lock.json"), br#"{"pid":1,"process":"init"}"#).unwrap();
+    for _ in 0..3 {
+        let tries: Vec<_> = (0..8)
+            .map(|_| {
+                let options = options(&folder);
+                std::thread::spawn(move || SledKv::open(&options))
+            })
+            .collect();
+        // Those that got in are kept until all have tried.
+        let opened: Vec<_> = tries.into_iter().map(|thread| thread.join().unwrap()).collect();
+        assert_eq!(opened.iter().filter(|opened| opened.is_ok()).count(), 1);
+        assert!(opened.iter().flat_map(|opened| opened.as_ref().err()).all(|error| error.kind() == StorageErrorKind::Locked));
+    }
+}
+
 #[tokio::test]
 async fn a_store_that_lost_writes_opens_only_when_the_loss_is_accepted_and_is_whole_again_then() {
     let folder = tempfile::tempdir().unwrap();
     let kv = open(&options(&folder));
     kv.write(any("a", b"1")).await.unwrap();
     drop(kv);
-    std::fs::write(folder.path().join("store/groups"), [0, 0, 0, 0, 0, 0, 0, 9, 1]).unwrap();
+    say(&folder, Entry { groups: 9, synced: true });
     let refused = SledKv::open(&options(&folder)).unwrap_err();
     assert_eq!(refused.kind(), StorageErrorKind::Corrupt);
     assert!(refused.to_string().contains("the last 8 of 9 groups"), "{refused}");
@@ -276,7 +380,7 @@ async fn a_store_that_lost_writes_opens_only_when_the_loss_is_accepted_and_is_wh
 async fn what_only_process_durability_may_lose_is_no_damage() {
     let folder = tempfile::tempdir().unwrap();
     drop(open(&options(&folder)));
-    std::fs::write(folder.path().join("store/groups"), [0, 0, 0, 0, 0, 0, 0, 9, 0]).unwrap();
+    say(&folder, Entry { groups: 9, synced: false });
     open(&options(&folder));
 }
 

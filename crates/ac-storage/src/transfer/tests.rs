@@ -38,7 +38,7 @@ async fn what_is_no_export_is_refused_with_its_line() {
     for (text, kind, line) in [
         ("", StorageErrorKind::Corrupt, "line 1"),
         ("nonsense", StorageErrorKind::Corrupt, "line 1"),
-        (r#"{"agent-controller store layout":2}"#, StorageErrorKind::NewerSchema, "layout 2"),
+        (r#"{"agent-controller store layout":99}"#, StorageErrorKind::NewerSchema, "layout 99"),
         (&format!("{header}\n{{\"key\":\"a\"}}"), StorageErrorKind::Corrupt, "line 2"),
         (&format!("{header}\n{{\"key\":\"a%2\",\"row\":1}}"), StorageErrorKind::Corrupt, "line 2"),
         (&format!("{header}\n{{\"key\":\"a\",\"row\":1,\"bytes\":\"00\"}}"), StorageErrorKind::Corrupt, "line 2"),

@@ -20,7 +20,12 @@ fn record(run: &str, thread: &str, stage: RunStage) -> RunRecord {
         mark: CommitMark { by: "p".into(), epoch: 1, n: 1 },
         at: Timestamp::from_millis(9),
     };
-    RunRecord { header, body: RawValue::from_string("{}".to_owned()).unwrap() }
+    RunRecord { header, body: RawValue::from_string(format!("{{\"text\":\"{}\"}}", long())).unwrap() }
+}
+
+/// So long that it stands alone.
+fn long() -> String {
+    "x".repeat(large::LARGE)
 }
 
 /// A store with something of everything.
@@ -31,7 +36,7 @@ async fn store() -> MemoryStorage {
         row.parent = parent;
         store.create(&row).await.unwrap();
     }
-    let put = ["a", "b"].map(|id| Arc::new(Message::user(id, id, Timestamp::from_millis(5))));
+    let put = [("a", "a".to_owned()), ("b", long())].map(|(id, text)| Arc::new(Message::user(id, text, Timestamp::from_millis(5))));
     for (run, thread, stage) in [("r", "t", RunStage::Open), ("s", "u", RunStage::Open), ("s", "u", RunStage::Closed)] {
         let expect = (stage == RunStage::Closed).then_some(1);
         store.commit(Commit { expect, record: &record(run, thread, stage), put: &put, usage: None }).await.unwrap();
@@ -87,7 +92,7 @@ async fn a_missing_row_is_found_and_what_can_be_derived_is_mended() {
         let store = store().await;
         set(&store, key, None).await;
         let report = store.verify().await.unwrap();
-        let (name, derived) = (escape(key), matches!(&key[..2], b"o/" | b"n/" | b"u/" | b"x/" | b"z/" | b"c/"));
+        let (name, derived) = (escape(key), matches!(&key[..2], b"o/" | b"n/" | b"u/" | b"x/" | b"z/" | b"c/" | b"q/"));
         // Leases, sessions and state stand alone.
         assert_eq!(report.is_sound(), matches!(&key[..2], b"v/"), "{name}: {report:?}");
         let left = store.repair().await.unwrap();
@@ -115,14 +120,49 @@ async fn what_is_left_over_is_removed() {
         (keys::message(&"t".into(), 2), message),
         (keys::position(&"t".into(), &"late".into()), br#"{"schema":1,"row":{"position":2}}"#),
         (keys::position(&"t".into(), &"lost".into()), br#"{"schema":1,"row":{"position":7}}"#),
+        (keys::open_run_of(&record("gone", "t", RunStage::Open).header.session_id(), &"gone".into()), mark),
+        (keys::large_text(&"t".into(), &large::hash("\"left\"")), br#"{"schema":1,"row":"left"}"#),
     ] {
         set(&store, &key, Some(value)).await;
     }
-    assert!(store.verify().await.unwrap().problems.len() >= 6);
+    assert!(store.verify().await.unwrap().problems.len() >= 8);
     assert!(store.repair().await.unwrap().is_sound());
     assert_eq!(keys_of(&store).await, rows);
     set(&store, b"?/", Some(mark)).await;
     assert_eq!(store.repair().await.unwrap().problems.len(), 1);
+}
+
+#[tokio::test]
+async fn a_long_text_is_stored_once_and_goes_with_its_thread() {
+    let store = store().await;
+    let texts = |rows: &[(Vec<u8>, Vec<u8>)]| rows.iter().filter(|(key, _)| key.starts_with(b"b/")).count();
+    let long_rows = |rows: &[(Vec<u8>, Vec<u8>)]| rows.iter().filter(|(_, value)| value.len() >= large::LARGE).count();
+    // Each of the two threads has its own; message and record of the run refer to it.
+    assert_eq!((texts(&keys_of(&store).await), long_rows(&keys_of(&store).await)), (2, 2));
+    let run = store.load(&"r".into()).await.unwrap().unwrap().value;
+    assert_eq!(run, record("r", "t", RunStage::Open));
+    store.delete(&"u".into()).await.unwrap();
+    let rows = keys_of(&store).await;
+    assert_eq!((texts(&rows), long_rows(&rows)), (1, 1));
+    assert!(store.verify().await.unwrap().is_sound());
+    assert_eq!(store.load(&"r".into()).await.unwrap().unwrap().value, run);
+}
+
+#[tokio::test]
+async fn a_long_text_that_is_lost_or_changed_is_corruption_and_never_a_shorter_message() {
+    for damage in [None, Some(&br#"{"schema":1,"row":"another"}"#[..])] {
+        let store = store().await;
+        let key = keys::large_text(&"t".into(), &large::hash(&format!("\"{}\"", long())));
+        assert!(store.kv().get(&key).await.unwrap().is_some());
+        set(&store, &key, damage).await;
+        let report = store.repair().await.unwrap();
+        assert!(report.problems.iter().any(|problem| !problem.mendable), "{report:?}");
+        if damage.is_none() {
+            let kind = |error: StorageError| error.kind();
+            assert_eq!(store.messages().get(&"t".into(), &"b".into()).await.map_err(kind), Err(StorageErrorKind::Corrupt));
+            assert_eq!(store.load(&"r".into()).await.map_err(kind), Err(StorageErrorKind::Corrupt));
+        }
+    }
 }
 
 #[tokio::test]

@@ -231,3 +231,31 @@ pub async fn a_record_is_kept_as_it_is(store: &dyn Storage) -> Verdict {
     ensure_eq!(store.runs().load(&"other".into()).await?, None, "a run that is not there");
     Ok(())
 }
+
+/// However a store keeps what message and record have in common: both read back to the byte, and a copy outlives the thread it is of.
+pub async fn a_large_text_reads_back_in_message_and_record(store: &dyn Storage) -> Verdict {
+    create(store, "t").await?;
+    create(store, "copy").await?;
+    let text = "0123456789\"\\\u{e9}\u{1F980}".repeat(8_000);
+    let literal = serde_json::Value::from(text.as_str()).to_string();
+    let mut row = record("r", "t", RunStage::Open, 1)?;
+    for (n, more) in [(1, ""), (2, " and more")] {
+        row = record("r", "t", RunStage::Open, n)?;
+        row.body = raw(&format!(r#"{{ "n": {n}, "message": {literal}, "own": "{}", "again":{literal} }}"#, "o".repeat(100_000)))?;
+        let message = assistant("m", &text);
+        let mut changed = (*message).clone();
+        changed.parts.push(Part::text(more));
+        commit(store, (n == 2).then_some(1), &row, &[changed.into()]).await?;
+        ensure_eq!(store.runs().load(&"r".into()).await?.map(|stored| stored.value == row), Some(true), "record {n} reads back");
+        ensure_eq!(texts(store, &"t".into()).await?, [format!("{text}{more}")], "the message after commit {n}");
+    }
+    // A commit that puts no message has the text all the same.
+    row.header.mark.n = 3;
+    commit(store, Some(2), &row, &[]).await?;
+    ensure_eq!(store.runs().load(&"r".into()).await?.map(|stored| stored.value == row), Some(true), "the record without its message");
+    commit(store, Some(3), &record("r", "t", RunStage::Closed, 4)?, &[]).await?;
+    store.messages().copy(&"t".into(), &"copy".into(), None).await?;
+    store.threads().delete(&"t".into()).await?;
+    ensure_eq!(texts(store, &"copy".into()).await?, [format!("{text} and more")], "the copy after the original is gone");
+    Ok(())
+}

@@ -1,7 +1,7 @@
 //! Rules for listing and pruning runs.
 
-use ac_core::RunId;
-use ac_storage::{RunParent, RunPosture, RunStage, Storage, domain::OpenRuns};
+use ac_core::{RunId, SessionKey};
+use ac_storage::{RunParent, RunPosture, RunStage, SessionId, Storage, domain::OpenRuns};
 
 use super::{
     Verdict, Violation,
@@ -74,6 +74,47 @@ pub async fn the_open_run_of_a_thread_is_found(store: &dyn Storage) -> Verdict {
         let found: Vec<_> = page.items.iter().map(|header| header.run.as_str()).collect();
         ensure_eq!(found, expected, "of {thread}");
         ensure_eq!(page.next, None, "the next page of {thread}");
+    }
+    Ok(())
+}
+
+/// Those of a session, and of no other: not of one with the same resource, nor of one of another controller.
+pub async fn the_open_runs_of_a_session_are_found(store: &dyn Storage) -> Verdict {
+    let session = |controller: &str, key: &SessionKey| SessionId { controller: controller.into(), key: key.clone() };
+    let (whole, tab) = (SessionKey::new("resource"), SessionKey::scoped("resource", "tab"));
+    for (n, (controller, key)) in
+        [("one", &whole), ("one", &tab), ("two", &whole), ("one", &whole), ("one", &whole)].into_iter().enumerate()
+    {
+        let (run, thread) = (format!("r{n}"), format!("t{n}"));
+        create(store, &thread).await?;
+        for (n, stage, expect) in [(1, RunStage::Open, None), (2, RunStage::Closed, Some(1))] {
+            let mut row = record(&run, &thread, stage, n)?;
+            (row.header.controller, row.header.session) = (controller.into(), key.clone());
+            if stage == RunStage::Open || run == "r4" {
+                commit(store, expect, &row, &[]).await?;
+            }
+        }
+    }
+    for (of, expected) in [
+        (session("one", &whole), vec!["r0", "r3"]),
+        (session("one", &tab), vec!["r1"]),
+        (session("two", &whole), vec!["r2"]),
+        (session("two", &tab), vec![]),
+    ] {
+        for limit in [0, 1, 2] {
+            let mut query = OpenRuns { session: Some(of.clone()), limit, ..OpenRuns::default() };
+            let mut found = Vec::new();
+            loop {
+                let page = store.runs().open(&query).await?;
+                ensure!(limit == 0 || page.items.len() <= limit, "a page of {limit} has {} runs", page.items.len());
+                found.extend(page.items.into_iter().map(|header| header.run.to_string()));
+                query.after = page.next;
+                if query.after.is_none() || found.len() > 5 {
+                    break;
+                }
+            }
+            ensure_eq!(found, expected, "of {of:?} in pages of {limit}");
+        }
     }
     Ok(())
 }

@@ -270,7 +270,11 @@ impl<S: Storage, H: Hook> RunStore for HookedStorage<S, H> {
     }
 
     async fn open(&self, query: &OpenRuns) -> Result<Page<RunHeader>, StorageError> {
-        let about = query.thread.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
+        let about = match (&query.thread, &query.session) {
+            (Some(thread), _) => thread.to_string(),
+            (None, Some(session)) => format!("session {}", session.key),
+            (None, None) => "all".to_owned(),
+        };
         self.around(Op::OpenRuns, about, self.inner.runs().open(query)).await
     }
 

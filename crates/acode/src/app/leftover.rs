@@ -21,7 +21,7 @@ impl App {
     pub(crate) async fn clear_up(&self) -> Result<(), Failure> {
         let failed = |error: StorageError| Failure::failed(error.code(), error.to_string());
         let runs = self.storage().runs();
-        let mut query = OpenRuns { thread: None, after: None, limit: PAGE };
+        let mut query = OpenRuns { limit: PAGE, ..OpenRuns::default() };
         loop {
             let page = runs.open(&query).await.map_err(failed)?;
             for header in page.items {

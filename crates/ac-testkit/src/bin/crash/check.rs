@@ -10,7 +10,7 @@ use std::{
 use ac_controller::Answer;
 use ac_core::{Part, Role, ThreadId, ToolCallPart, ToolCallState, event::PendingKind, id::child_run};
 use ac_storage::{
-    SledStorage, Storage,
+    Kv, KvStorage, Storage,
     domain::{MessageQuery, OpenRuns, ThreadQuery},
 };
 use ac_testkit::pairing;
@@ -27,21 +27,26 @@ use crate::{
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn check(dir: &Path) -> Result<bool, Failure> {
     let folder = Folder::new(dir);
-    let mut check = Check { journal: Journal::read(&folder.acknowledged())?, ..Check::default() };
     let store = Arc::new(desk::open(&folder, false).await?);
-    check.complaints();
-    check.store(&store, &folder).await?;
-    check.messages();
-    check.requests(&lines(&folder.requests())?);
-    check.answers();
-    check.deeds(&lines(&folder.deeds())?);
+    let wrong = whole(&store, &folder).await?;
     store.close().await?;
-    let wrong: BTreeSet<String> = check.wrong.into_iter().collect();
     wrong.iter().for_each(|what| println!("{what}"));
     Ok(wrong.is_empty())
 }
 
-fn lines<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, io::Error> {
+/// What is wrong with a store and with what is known of its making.
+pub(crate) async fn whole<K: Kv>(store: &Arc<KvStorage<K>>, folder: &Folder) -> Result<BTreeSet<String>, Failure> {
+    let mut check = Check { journal: Journal::read(&folder.acknowledged())?, ..Check::default() };
+    check.complaints();
+    check.store(store, folder).await?;
+    check.messages();
+    check.requests(&lines(&folder.requests())?);
+    check.answers();
+    check.deeds(&lines(&folder.deeds())?);
+    Ok(check.wrong.into_iter().collect())
+}
+
+pub(crate) fn lines<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, io::Error> {
     let text = if path.exists() { fs::read_to_string(path)? } else { String::new() };
     // A kill may cut the last line of a log, before the effect counts as done.
     let whole = text.rfind('\n').map_or("", |end| text.get(..end).unwrap_or_default());
@@ -74,7 +79,7 @@ impl Check {
     }
 
     /// Everything closed, nothing waits, every history complete.
-    async fn store(&mut self, store: &Arc<SledStorage>, folder: &Folder) -> Result<(), Failure> {
+    async fn store<K: Kv>(&mut self, store: &Arc<KvStorage<K>>, folder: &Folder) -> Result<(), Failure> {
         for problem in store.verify().await?.problems {
             self.find(format!("the store is unsound at {}: {}", problem.key, problem.what));
         }
@@ -86,22 +91,55 @@ impl Check {
         while let Some(thread) = threads.pop() {
             self.thread(store, &thread, &mut threads).await?;
         }
+        self.deletions(store).await?;
         // The address of the model leads nowhere: the checker asks nothing.
-        let controller = desk::controller(store.clone(), folder, "http://127.0.0.1:9", false)?;
+        let controller = desk::controller(store.clone(), tools::all(folder.deeds(), false), "http://127.0.0.1:9", desk::LEASE)?;
         for pending in controller.pending().await? {
             self.find(format!("{} is still pending", pending.id));
         }
         let sessions = store.sessions().list(controller.id(), None, 0).await?.items;
         for id in sessions {
-            for item in controller.create_session(id.key).await?.queue().await? {
+            let session = controller.create_session(id.key.clone()).await?;
+            for item in session.queue().await? {
                 self.find(format!("message {} is still queued", item.id));
+            }
+            let (grants, job) = (session.grants().len(), id.key.resource.as_str());
+            if grants != usize::from(self.journal.granted(job)) {
+                self.find(format!("{job} has {grants} grants at the end"));
             }
         }
         controller.shutdown().await;
         Ok(())
     }
 
-    async fn thread(&mut self, store: &SledStorage, thread: &ThreadId, more: &mut Vec<ThreadId>) -> Result<(), Failure> {
+    /// What was deleted is gone, for good; a copy has what it was made of.
+    async fn deletions<K: Kv>(&mut self, store: &KvStorage<K>) -> Result<(), Failure> {
+        let mut wrong = vec![];
+        for line in &self.journal.lines {
+            match line {
+                Line::Deleted { thread } => {
+                    let thread = thread.as_str().into();
+                    let messages = store.messages().page(&thread, &MessageQuery::default()).await?.items.len();
+                    let buried = store.runs().head(&thread).await?.is_some_and(|head| head.value.deleted);
+                    if store.threads().get(&thread).await?.is_some() || messages > 0 || !buried {
+                        wrong.push(format!("thread {thread} was deleted, and something of it is there"));
+                    }
+                }
+                Line::Cloned { from, to, messages } => {
+                    let page = store.messages().page(&to.as_str().into(), &MessageQuery::default()).await?.items.len();
+                    let deleted = self.journal.deleting().any(|(_, thread, _)| thread == to);
+                    if !deleted && (page < *messages || *messages == 0) {
+                        wrong.push(format!("the copy {to} of {from} had {messages} messages and has {page}"));
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.wrong.append(&mut wrong);
+        Ok(())
+    }
+
+    async fn thread<K: Kv>(&mut self, store: &KvStorage<K>, thread: &ThreadId, more: &mut Vec<ThreadId>) -> Result<(), Failure> {
         if let Some(run) = store.runs().head(thread).await?.and_then(|head| head.value.active_run) {
             self.find(format!("thread {thread} is still held by run {run}"));
         }
@@ -155,7 +193,10 @@ impl Check {
             count.iter().filter(|(_, n)| **n > 1).map(|(text, n)| format!("message {text} is stored {n} times")).collect();
         let mut last: BTreeMap<(&str, bool), (&ThreadId, u64, &str)> = BTreeMap::new();
         for line in &self.journal.lines {
-            let Line::Said { job, how, text, .. } = line else { continue };
+            let Line::Said { job, how, text, thread, .. } = line else { continue };
+            if !self.kept(thread) {
+                continue;
+            }
             let Some((_, thread, position)) = self.said.iter().find(|(said, ..)| said == text) else {
                 wrong.push(format!("message {text} was acknowledged and is lost"));
                 continue;
@@ -169,11 +210,25 @@ impl Check {
         self.wrong.append(&mut wrong);
     }
 
+    /// Whether what was said on a thread is there at the end: nobody tried to delete it, or it was copied before.
+    fn kept(&self, thread: &str) -> bool {
+        let copied = || self.journal.lines.iter().any(|line| matches!(line, Line::Cloned { from, .. } if from == thread));
+        !self.journal.deleting().any(|(_, deleted, _)| deleted == thread) || copied()
+    }
+
+    /// Whether a run went with its thread.
+    fn went(&self, run: &str) -> bool {
+        let said_there = |line: &Line| matches!(line, Line::Said { run: Some(said), thread, .. } if said == run && !self.kept(thread));
+        self.journal.deleting().any(|(_, _, open)| open == Some(run)) || self.journal.lines.iter().any(said_there)
+    }
+
     /// Every request a legal history that holds no message twice; the last one of each job holds all that was acknowledged.
     fn requests(&mut self, requests: &[Value]) {
         let mut all: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for line in &self.journal.lines {
-            if let Line::Said { job, text, .. } = line {
+            if let Line::Said { job, text, thread, .. } = line
+                && self.kept(thread)
+            {
                 all.entry(job.clone()).or_default().push(text);
             }
         }
@@ -206,6 +261,9 @@ impl Check {
             let Line::Answered { job, id, kind, tool, answer } = line else { continue };
             if given.insert(id.to_string(), answer).is_some_and(|before| before != answer) {
                 wrong.push(format!("{id}: two different answers were acknowledged"));
+            }
+            if self.went(id.run.as_str()) {
+                continue;
             }
             let Some(call) = self.calls.get(&(id.run.to_string(), id.call.to_string())) else {
                 wrong.push(format!("{id} was answered, and its call is lost"));
@@ -267,6 +325,9 @@ impl Check {
         }
         for (key, n) in &count {
             let (run, call) = key;
+            if self.went(run) {
+                continue;
+            }
             if !self.calls.contains_key(key) && !self.forks.contains(run) {
                 wrong.push(format!("call {call} of {run} acted, and is in no history"));
                 continue;

@@ -7,11 +7,11 @@ use std::{
 };
 
 use ac_controller::{AgentConfig, AgentController, Mode, RuntimeSettings, Subagent};
-use ac_core::{ModelId, ModelProvider};
+use ac_core::{ModelId, ModelProvider, Tool};
 use ac_llm::{OpenAiCompatible, ReqwestTransport};
 use ac_storage::{Durability, SledOptions, SledStorage, Storage};
 
-use crate::{Failure, jobs, tools};
+use crate::{Failure, jobs};
 
 /// The files of a run.
 #[derive(Clone, Debug)]
@@ -41,6 +41,16 @@ impl Folder {
         self.0.join("requests.jsonl")
     }
 
+    /// The store of several processes.
+    pub(crate) fn shared(&self) -> PathBuf {
+        self.0.join("store.json")
+    }
+
+    /// Which commits were made on it.
+    pub(crate) fn commits(&self) -> PathBuf {
+        self.0.join("commits.jsonl")
+    }
+
     /// What children say on their standard error.
     pub(crate) fn errors(&self) -> PathBuf {
         self.0.join("errors.txt")
@@ -53,20 +63,25 @@ pub(crate) async fn open(folder: &Folder, power: bool) -> Result<SledStorage, Fa
 }
 
 /// How long a dead process keeps its runs, for the next one. Far below what an application wants, so that recovery comes soon.
-const LEASE: Duration = Duration::from_millis(120);
+pub(crate) const LEASE: Duration = Duration::from_millis(120);
 
-pub(crate) fn controller(storage: Arc<dyn Storage>, folder: &Folder, url: &str, careless: bool) -> Result<AgentController, Failure> {
+pub(crate) fn controller(
+    storage: Arc<dyn Storage>,
+    tools: Vec<Arc<dyn Tool>>,
+    url: &str,
+    lease: Duration,
+) -> Result<AgentController, Failure> {
     let model: Arc<dyn ModelProvider> = Arc::new(OpenAiCompatible::new(url, Arc::new(ReqwestTransport::new()?)));
     let mut settings = RuntimeSettings::default();
-    settings.lease = LEASE;
-    settings.grace = LEASE / 6;
-    settings.poll = LEASE / 4;
+    settings.lease = lease;
+    settings.grace = lease / 6;
+    settings.poll = lease / 4;
     let controller = AgentController::builder()
         .id("crash")
         .storage(storage)
         .models(move |_: &ModelId| Ok(model.clone()))
         .runtime(settings)
-        .agent(AgentConfig::new("agent").instructions("Work.").tools(tools::all(folder.deeds(), careless)))
+        .agent(AgentConfig::new("agent").instructions("Work.").tools(tools))
         .mode(Mode::new("build").model("scripted/builder"))
         .mode(Mode::new("plan").model("scripted/planner").available_tools(["ask_user", "submit_plan", "look"]).transitions_to("build"))
         .subagent(Subagent::new("helper").instructions(jobs::HELPS).allowed_controller_tools(["post", "write"]))

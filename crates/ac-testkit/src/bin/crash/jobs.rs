@@ -34,16 +34,24 @@ pub(crate) enum Step {
     Steer,
     /// Stops.
     Abort,
+    /// Takes all session-wide grants back.
+    Revoke,
+    /// Copies the thread, and goes on in the copy.
+    Fork,
+    /// Deletes every thread but the one that is bound.
+    DeleteOthers,
+    /// Deletes the thread that is bound, with the run that moves or waits on it.
+    Delete,
     /// Waits so many milliseconds.
     Pause(u64),
     /// Answers whatever comes until nothing moves and nothing waits.
     Rest,
 }
 
-use Step::{Abort, FollowUp, Inject, Mode, Pause, Rest, Say, Steer};
+use Step::{Abort, Delete, DeleteOthers, FollowUp, Fork, Inject, Mode, Pause, Rest, Revoke, Say, Steer};
 
 /// All of them. The last message of each shows whether its history is a legal request.
-pub(crate) const JOBS: [Job; 8] = [
+pub(crate) const JOBS: [Job; 12] = [
     Job { name: "parallel", steps: &[Say, Rest, Say, Rest], stages: &[&[("look", 4), ("post", 6), ("post", 2), ("keep", 0)]] },
     Job {
         name: "approvals",
@@ -66,6 +74,15 @@ pub(crate) const JOBS: [Job; 8] = [
         steps: &[Say, Pause(20), Abort, Say, Pause(15), FollowUp, Steer, Rest, Say, Rest],
         stages: &[&[("post", 40), ("write", 0)], &[("post", 20), ("ask_user", 0)], &[("post", 1)]],
     },
+    // Each approval of it comes with a grant for the tool.
+    Job {
+        name: GRANTS,
+        steps: &[Say, Rest, Revoke, Say, Rest],
+        stages: &[&[("write", 2), ("write", 0)], &[("write", 1)], &[("ask_user", 0), ("write", 0)]],
+    },
+    Job { name: "copies", steps: &[Say, Rest, Fork, Say, Rest, DeleteOthers, Say, Rest], stages: &[&[("post", 1), ("ask_user", 0)]] },
+    Job { name: "moving", steps: &[Say, Pause(25), Delete, Say, Rest, Say, Rest], stages: &[&[("look", 2), ("post", 30)]] },
+    Job { name: "parked", steps: &[Say, Pause(40), Delete, Say, Rest, Say, Rest], stages: &[&[("write", 1), ("ask_user", 0)]] },
     Job { name: "children", steps: &[Say, Rest, Say, Rest], stages: &[&[("delegate", 0), ("post", 2)], &[("look", 0)]] },
     Job { name: "subagents", steps: &[Say, Rest, Say, Rest], stages: &[&[("subagent", HELPER), ("post", 2)], &[("subagent", FORK)]] },
 ];
@@ -78,6 +95,8 @@ const FORK: u64 = 1;
 pub(crate) const HELPS: &str = "You help.";
 /// What only a fork is told.
 const FORKED: &str = "working on a copy of the conversation";
+/// The job whose approvals come with a grant.
+pub(crate) const GRANTS: &str = "grants";
 
 /// The job of a name.
 pub(crate) fn job(name: &str) -> Option<&'static Job> {

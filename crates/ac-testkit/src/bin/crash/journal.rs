@@ -15,19 +15,68 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "line", rename_all = "snake_case")]
 pub(crate) enum Line {
     /// A message was acknowledged.
-    Said { job: String, step: usize, how: How, text: String, message: String },
+    Said {
+        job: String,
+        step: usize,
+        how: How,
+        text: String,
+        message: String,
+        thread: String,
+        run: Option<String>,
+    },
+    /// A person is about to delete a thread, on which this run is open.
+    Deleting {
+        job: String,
+        thread: String,
+        run: Option<String>,
+    },
+    /// A thread is deleted.
+    Deleted {
+        thread: String,
+    },
+    /// A thread is copied, with so many messages.
+    Cloned {
+        from: String,
+        to: String,
+        messages: usize,
+    },
+    /// A session-wide grant was given, and all of them were taken back.
+    Granted {
+        job: String,
+    },
+    Revoked {
+        job: String,
+    },
     /// A person is about to abort.
-    Aborting { job: String },
+    Aborting {
+        job: String,
+    },
     /// A step that leaves nothing to check is done.
-    Stepped { job: String, step: usize },
+    Stepped {
+        job: String,
+        step: usize,
+    },
     /// A person is about to answer.
-    Answering { id: PendingId, answer: Answer },
+    Answering {
+        id: PendingId,
+        answer: Answer,
+    },
     /// An answer was acknowledged.
-    Answered { job: String, id: PendingId, kind: PendingKind, tool: String, answer: Answer },
+    Answered {
+        job: String,
+        id: PendingId,
+        kind: PendingKind,
+        tool: String,
+        answer: Answer,
+    },
     /// Something was not as promised.
-    Complaint { text: String },
+    Complaint {
+        text: String,
+    },
     /// All jobs are done, after so many writes.
-    Done { writes: u64 },
+    Done {
+        writes: u64,
+    },
 }
 
 /// How a message was said.
@@ -76,6 +125,20 @@ impl Journal {
             Line::Answered { job, id, answer, .. } if job == of => Some((id, answer)),
             _ => None,
         })
+    }
+
+    /// Threads that somebody tried to delete, with the runs that were open on them.
+    pub(crate) fn deleting(&self) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
+        self.lines.iter().filter_map(|line| match line {
+            Line::Deleting { job, thread, run } => Some((job.as_str(), thread.as_str(), run.as_deref())),
+            _ => None,
+        })
+    }
+
+    /// Whether a grant of a job is known to hold: given, and not taken back since.
+    pub(crate) fn granted(&self, of: &str) -> bool {
+        let last = self.lines.iter().rfind(|line| matches!(line, Line::Granted { job } | Line::Revoked { job } if job == of));
+        matches!(last, Some(Line::Granted { .. }))
     }
 
     /// Whether anybody tried to abort what the job does.

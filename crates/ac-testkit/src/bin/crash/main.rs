@@ -12,6 +12,7 @@
 //! - the side effect of a `Mutating` call happened at most once, and once more for each time that a person said "run it again";
 //!   no result claims an effect that never was, no effect belongs to a call that is not in the history;
 //! - every stored call has its result, and every request was a legal history, also the last one on each thread;
+//! - what was deleted is gone, a copy has what it was made of, a grant holds until it is taken back and not longer;
 //! - every run closed, every queue is empty, nothing is pending, and the store is sound.
 //!
 //! `--plant` breaks the child on purpose: a run with it must end in failures. A failure is printed with the command that repeats it.
@@ -19,6 +20,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports on its terminal")]
 
 mod check;
+mod contest;
 mod desk;
 mod jobs;
 mod journal;
@@ -87,6 +89,46 @@ enum Role {
         /// The folder of the run.
         dir: PathBuf,
     },
+    /// Two processes on one store that want the same runs, again and again: both answer at once, and one goes on that was asleep while the
+    /// other took its run over. No run may be advanced twice, and who comes second must stop cleanly.
+    Contest(Contest),
+    /// One of the two. Started by the program itself.
+    #[command(hide = true)]
+    Rival(Rival),
+}
+
+/// Two processes on one store.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Contest {
+    /// How many times a run is contested, at least.
+    #[arg(long, default_value_t = 100)]
+    pub(crate) hand_overs: u64,
+    /// Decides on answers and moments.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Breaks one of the two on purpose: it commits over what the other stored. Must end in failures.
+    #[arg(long)]
+    pub(crate) blind: bool,
+    /// How many stores are contested at the same time; by default as many as there are cores.
+    #[arg(long)]
+    pub(crate) at_once: Option<usize>,
+}
+
+/// One of the two.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Rival {
+    /// The folder of the store.
+    #[arg(long)]
+    pub(crate) dir: PathBuf,
+    /// Where the model is.
+    #[arg(long)]
+    pub(crate) url: String,
+    /// Which of the two.
+    #[arg(long)]
+    pub(crate) name: String,
+    /// Commits over what the other stored.
+    #[arg(long)]
+    pub(crate) blind: bool,
 }
 
 /// One life of the child.
@@ -127,6 +169,8 @@ fn main() -> ExitCode {
         None => sweep::sweep(&cli.sweep),
         Some(Role::Work(work)) => work::work(work),
         Some(Role::Check { dir }) => check::check(dir),
+        Some(Role::Contest(contest)) => contest::contest(contest),
+        Some(Role::Rival(rival)) => contest::rival::rival(rival),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
@@ -84,8 +84,9 @@ impl Worker {
     }
 }
 
-fn append(log: &PathBuf, deed: &Deed) -> io::Result<()> {
-    let mut line = serde_json::to_string(deed)?;
+/// Adds a line to a log, for good.
+pub(crate) fn append(log: &Path, what: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_string(what)?;
     line.push('\n');
     let mut file = fs::OpenOptions::new().create(true).append(true).open(log)?;
     file.write_all(line.as_bytes())?;

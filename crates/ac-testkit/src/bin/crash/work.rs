@@ -7,8 +7,11 @@ use std::{
 };
 
 use ac_controller::{AgentController, Answer, ControllerError, ControllerErrorKind, Pending, Session};
-use ac_core::event::PendingKind;
-use ac_storage::Storage;
+use ac_core::{ThreadId, event::PendingKind, permission::GrantTarget};
+use ac_storage::{
+    Storage,
+    domain::{MessageQuery, ThreadQuery},
+};
 use ac_testkit::store::HookedStorage;
 use serde_json::json;
 
@@ -17,6 +20,7 @@ use crate::{
     jobs::{self, Job, Step},
     journal::{How, Journal, Line, dice, tell},
     plant::{Killer, Plant, Planted},
+    tools,
 };
 
 /// How long a life may last. Far more than the jobs take, on the slowest machine.
@@ -51,7 +55,8 @@ async fn live(work: &Work) -> Result<bool, Failure> {
     if let Some(plant) = work.plant {
         storage = Arc::new(Planted { inner: storage, plant });
     }
-    let controller = desk::controller(storage, &folder, &work.url, work.plant == Some(Plant::Repeat))?;
+    let tools = tools::all(folder.deeds(), work.plant == Some(Plant::Repeat));
+    let controller = desk::controller(storage, tools, &work.url, desk::LEASE)?;
     controller.init().await?;
     let persons = work.jobs.iter().filter_map(|name| jobs::job(name)).map(|job| {
         let person = Person { controller: controller.clone(), job, journal: Arc::clone(&journal), seed: work.seed, life: work.life };
@@ -96,13 +101,18 @@ impl Person {
     async fn step(&self, session: &Session, step: usize, what: Step) -> Result<(), ControllerError> {
         let text = jobs::text(self.job.name, step, self.life);
         let job = self.job.name.to_owned();
-        let (how, message) = match what {
-            Step::Say => (How::Direct, session.submit(text.as_str()).await?.message),
-            Step::Inject => (How::Direct, session.inject(text.as_str()).await?),
-            Step::FollowUp => (How::FollowUp, session.follow_up(text.as_str()).await?.message),
+        let bound = || session.thread_id().map(|thread| thread.to_string()).unwrap_or_default();
+        let (how, message, thread, run) = match what {
+            Step::Say => {
+                let said = session.submit(text.as_str()).await?;
+                (How::Direct, said.message, said.thread.to_string(), Some(said.run.to_string()))
+            }
+            Step::Inject => (How::Direct, session.inject(text.as_str()).await?, bound(), None),
+            Step::FollowUp => (How::FollowUp, session.follow_up(text.as_str()).await?.message, bound(), None),
             Step::Steer => {
                 tell(&Line::Aborting { job: job.clone() });
-                (How::Direct, session.steer(text.as_str()).await?.message)
+                let said = session.steer(text.as_str()).await?;
+                (How::Direct, said.message, said.thread.to_string(), Some(said.run.to_string()))
             }
             other => {
                 match other {
@@ -111,6 +121,27 @@ impl Person {
                         tell(&Line::Aborting { job: job.clone() });
                         session.abort().await?;
                     }
+                    Step::Revoke => {
+                        for grant in session.grants() {
+                            session.revoke(&grant.id).await?;
+                        }
+                        tell(&Line::Revoked { job: job.clone() });
+                    }
+                    Step::Fork => self.clone_thread(session).await?,
+                    Step::DeleteOthers => {
+                        let bound = session.thread_id();
+                        for thread in session.threads(ThreadQuery::default()).await?.items {
+                            if Some(&thread.id) != bound.as_ref() {
+                                self.delete(session, &thread.id).await?;
+                            }
+                        }
+                    }
+                    Step::Delete => {
+                        let earlier = self.journal.deleting().find(|(of, ..)| *of == self.job.name).map(|(_, thread, _)| thread.into());
+                        if let Some(thread) = earlier.or_else(|| session.thread_id()) {
+                            self.delete(session, &thread).await?;
+                        }
+                    }
                     Step::Pause(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
                     _ => self.rest(session).await?,
                 }
@@ -118,8 +149,35 @@ impl Person {
                 return Ok(());
             }
         };
-        tell(&Line::Said { job, step, how, text, message: message.to_string() });
+        tell(&Line::Said { job, step, how, text, message: message.to_string(), thread, run });
         Ok(())
+    }
+
+    async fn clone_thread(&self, session: &Session) -> Result<(), ControllerError> {
+        let from = session.thread_id().map(|thread| thread.to_string()).unwrap_or_default();
+        let to = session.clone_thread(None, None, None).await?.id.to_string();
+        let messages = session.messages(None, MessageQuery::default()).await?.items.len();
+        tell(&Line::Cloned { from, to, messages });
+        Ok(())
+    }
+
+    async fn delete(&self, session: &Session, thread: &ThreadId) -> Result<(), ControllerError> {
+        let run = self.open_run(session, thread).await?;
+        tell(&Line::Deleting { job: self.job.name.to_owned(), thread: thread.to_string(), run });
+        match session.delete_thread(thread).await {
+            // Killed between the deletion and the word about it.
+            Err(error) if error.kind() == ControllerErrorKind::ThreadNotFound => {}
+            done => done?,
+        }
+        tell(&Line::Deleted { thread: thread.to_string() });
+        Ok(())
+    }
+
+    async fn open_run(&self, session: &Session, thread: &ThreadId) -> Result<Option<String>, ControllerError> {
+        if session.thread_id().as_ref() != Some(thread) {
+            return Ok(None);
+        }
+        Ok(session.current_run().await?.map(|run| run.to_string()))
     }
 
     /// Answers whatever waits, until nothing waits and nothing moves.
@@ -141,15 +199,22 @@ impl Person {
             tell(&Line::Complaint { text: format!("{}: answered, and still pending in life {}", wait.id, self.life) });
         }
         let answer = self.decide(wait);
+        let grants = matches!(&answer, Answer::Approve { grant: Some(_) });
+        if grants && self.journal.granted(self.job.name) {
+            tell(&Line::Complaint { text: format!("{}: asked in spite of a grant, in life {}", wait.id, self.life) });
+        }
         tell(&Line::Answering { id: wait.id.clone(), answer: answer.clone() });
         match session.answer(&wait.id, answer.clone()).await {
             Ok(_) => {
                 let (job, tool) = (self.job.name.to_owned(), wait.tool.clone());
+                if grants {
+                    tell(&Line::Granted { job: job.clone() });
+                }
                 tell(&Line::Answered { job, id: wait.id.clone(), kind: wait.kind, tool, answer });
                 Ok(())
             }
-            // An abort may have settled it since it was listed.
-            Err(error) if self.may_abort() && is_settled(error.kind()) => Ok(()),
+            // An abort, or a grant that came with another answer, may have settled it since it was listed.
+            Err(error) if (self.may_abort() || grants) && is_settled(error.kind()) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -162,6 +227,7 @@ impl Person {
     fn decide(&self, wait: &Pending) -> Answer {
         let dice = dice(self.seed, &format!("{} {} {:?}", wait.call, wait.id.n, wait.kind));
         match wait.kind {
+            PendingKind::Approval if self.job.name == jobs::GRANTS => Answer::Approve { grant: Some(GrantTarget::Tool(wait.tool.clone())) },
             PendingKind::Approval if dice.is_multiple_of(4) => Answer::Decline { reason: Some("not now".to_owned()) },
             PendingKind::Approval => Answer::Approve { grant: None },
             PendingKind::Question => Answer::Reply { value: json!(format!("answer {}", dice % 1_000_000)) },
@@ -174,6 +240,10 @@ impl Person {
 
     /// What was acknowledged is known (R6): the same again is fine, anything else is refused.
     async fn repeat_answers(&self, session: &Session) -> Result<(), ControllerError> {
+        // Answers go with the thread that they were given on.
+        if self.journal.deleting().any(|(job, ..)| job == self.job.name) {
+            return Ok(());
+        }
         for (id, answer) in self.journal.answers(self.job.name).rev().take(REPEATS) {
             match session.answer(id, answer.clone()).await {
                 Ok(accepted) if accepted.repeated => {}

@@ -390,7 +390,7 @@ impl RunStore for BrokenStore {
             Defect::ListsClosedRuns => {
                 return Ok(Page { items: self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone(), next: None });
             }
-            Defect::IgnoresFilters => query.thread = None,
+            Defect::IgnoresFilters => (query.thread, query.session) = (None, None),
             _ => {}
         }
         Ok(self.mangle(self.sound.runs().open(&query).await?))
