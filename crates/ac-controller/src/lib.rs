@@ -16,6 +16,7 @@ mod error;
 mod feed;
 mod map;
 mod mode;
+mod reading;
 mod recovery;
 mod session;
 
@@ -28,6 +29,7 @@ pub use controller::{AgentController, SessionRequest};
 pub use env::{SystemClock, UuidIds};
 pub use error::{ControllerError, ControllerErrorKind};
 pub use mode::Mode;
+pub use reading::ActiveRun;
 pub use session::{
     ApprovalDecision, ModeView, ModelChoice, Pending, Queued, Session, Settled, Settlement, StateUpdate, Submitted, UserMessage,
 };

@@ -11,6 +11,7 @@ mod modes;
 mod pending;
 mod permissions;
 mod queue;
+mod reading;
 mod record;
 mod run;
 mod state;
