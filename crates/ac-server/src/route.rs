@@ -206,6 +206,13 @@ pub(crate) static ROUTES: &[Route] = &[
         .query(&["page", "perPage", "orderBy", "filter", "include", "limit"])
         .checked(|query| MessageList::read(query).map(drop)),
     Route::get(s!("/om"), "getOMRecord", "The record of observational memory, which this server does not have.", run!(sessions::memory)),
+    Route::post(
+        s!("/resource"),
+        "setResourceId",
+        "Goes on as a session of another resource.",
+        &[need("newResourceId", Kind::Name)],
+        run!(sessions::set_resource),
+    ),
     Route::get(s!("/resources"), "getResourceIds", "The resources that who asks may use.", run!(sessions::resources)),
     Route::get(s!("/permissions"), "getPermissions", "The rules that were laid down.", run!(permissions::get)),
     Route::put(

@@ -1,6 +1,7 @@
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, Weak},
+    time::Instant,
 };
 
 use ac_controller::AgentController;
@@ -35,6 +36,15 @@ pub(crate) struct App {
     /// Streams end now, whatever they still have to say.
     pub(crate) cut: CancelToken,
     frames: Mutex<HashMap<(usize, SessionKey), Weak<Frames>>>,
+    moved: Mutex<VecDeque<Moved>>,
+}
+
+/// A session that goes on under another key.
+struct Moved {
+    served: usize,
+    from: SessionKey,
+    to: SessionKey,
+    at: Instant,
 }
 
 /// A controller, and the name it is served under.
@@ -197,6 +207,7 @@ impl ServerBuilder {
             metrics: Metrics::default(),
             cut: CancelToken::new(),
             frames: Mutex::default(),
+            moved: Mutex::default(),
         })))
     }
 }
@@ -204,6 +215,23 @@ impl ServerBuilder {
 impl App {
     pub(crate) fn find(&self, name: &str) -> Option<(usize, &Arc<Served>)> {
         self.served.iter().enumerate().find(|(_, served)| served.name == name)
+    }
+
+    /// The streams of `from` go on with `to`.
+    pub(crate) fn moves(&self, served: usize, from: SessionKey, to: SessionKey) {
+        /// A stream notices at once; more than the latest moves need not be known.
+        const KEPT: usize = 1024;
+        let mut moved = lock(&self.moved);
+        if moved.len() >= KEPT {
+            moved.pop_front();
+        }
+        moved.push_back(Moved { served, from, to, at: Instant::now() });
+    }
+
+    /// Where a session went after `since`.
+    pub(crate) fn moved(&self, served: usize, key: &SessionKey, since: Instant) -> Option<SessionKey> {
+        let moved = lock(&self.moved);
+        moved.iter().rev().find(|moved| moved.served == served && moved.from == *key && moved.at >= since).map(|moved| moved.to.clone())
     }
 
     /// What the streams of a session share.

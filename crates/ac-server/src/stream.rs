@@ -40,6 +40,8 @@ pub(crate) async fn open(call: Call) -> Result<Reply, Failure> {
         checked: call.access == Some(Access::Granted) || call.who.all,
         timer: Box::pin(tokio::time::sleep(heartbeat)),
         heartbeat,
+        since: std::time::Instant::now(),
+        place,
         left: Left { served: served.clone(), key, app: call.app.clone(), who: call.who.clone(), _open: open },
     };
     call.app.metrics.stream_opened();
@@ -67,6 +69,10 @@ struct Reading {
     checked: bool,
     timer: std::pin::Pin<Box<Sleep>>,
     heartbeat: Duration,
+    /// When it began to listen to this session.
+    since: std::time::Instant,
+    /// Which controller it is of.
+    place: usize,
     left: Left,
 }
 
@@ -76,7 +82,11 @@ impl Reading {
             let item = tokio::select! {
                 biased;
                 () = self.left.app.cut.cancelled() => return None,
-                item = self.items.next() => item?,
+                item = self.items.next() => match item {
+                    Some(item) => item,
+                    None if self.follow().await => continue,
+                    None => return None,
+                },
                 () = self.timer.as_mut() => {
                     self.rearm();
                     return Some(Bytes::from_static(b": heartbeat\n\n"));
@@ -111,6 +121,22 @@ impl Reading {
                 return Some(bytes);
             }
         }
+    }
+
+    /// The session ended. Says whether it goes on under another key that they may listen to; the stream then does too.
+    async fn follow(&mut self) -> bool {
+        let Left { app, served, key, who, .. } = &mut self.left;
+        let Some(to) = app.moved(self.place, key, self.since) else { return false };
+        if !matches!(app.owners.check(served, &to.resource, who).await, Ok(Access::Granted)) {
+            return false;
+        }
+        self.since = std::time::Instant::now();
+        self.items = served.controller.listen(&to, None);
+        self.frames = app.frames(self.place, &to);
+        served.controller.forget(key);
+        *key = to;
+        (self.told, self.checked) = (false, true);
+        true
     }
 
     fn rearm(&mut self) {

@@ -152,6 +152,32 @@ pub(crate) async fn memory(_: Call) -> Result<Reply, Failure> {
     Ok(Reply::Json(json!({})))
 }
 
+/// The session goes on as one of another resource: its mode, rules and state come with it where that one is new, and it is bound as a new
+/// session of that resource would be (Q11). A later request for the old one begins afresh.
+pub(crate) async fn set_resource(call: Call) -> Result<Reply, Failure> {
+    let (place, served) = call.served()?;
+    let from = call.key()?.clone();
+    let to = SessionKey { resource: call.text("newResourceId").into(), scope: from.scope.clone() };
+    if to == from {
+        return Ok(Reply::Done(ACCEPTED));
+    }
+    call.app.owners.check(served, &to.resource, &call.who).await?;
+    let old = call.look().await?;
+    let is_new = served.controller.live_session(&to).is_none();
+    let session = call.begin(SessionRequest::new(to.clone())).await?;
+    if is_new {
+        session.set_rules(old.rules()).await?;
+        session.set_state(old.state().as_ref().clone()).await?;
+        session.switch_mode(old.mode()).await?;
+        if let Some(model) = old.model() {
+            session.switch_model(ModelChoice::new(model)).await?;
+        }
+    }
+    call.app.moves(place, from.clone(), to);
+    served.controller.delete_session(&from).await?;
+    Ok(Reply::Done(ACCEPTED))
+}
+
 pub(crate) async fn resources(call: Call) -> Result<Reply, Failure> {
     let mut all = call.app.owners.resources(call.served()?.1, &call.who).await?;
     // The one that they ask as, if it is anything.

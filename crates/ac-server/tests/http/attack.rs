@@ -45,6 +45,7 @@ fn routes(thread: &str) -> Vec<(&'static str, String, Value)> {
         route("GET", &format!("/threads/{thread}/messages"), Value::Null),
         route("POST", &format!("/threads/{thread}/branch"), json!({ "until": "m" })),
         route("GET", "/om", Value::Null),
+        route("POST", "/resource", json!({ "newResourceId": "bobs" })),
         route("GET", "/resources", Value::Null),
         route("GET", "/permissions", Value::Null),
         route("PUT", "/permissions/category", json!({ "category": "edit", "policy": "allow" })),
@@ -92,6 +93,7 @@ async fn nobody_reaches_what_belongs_to_somebody_else_by_any_route() {
         ("GET", format!("/threads/{thread}/messages"), Value::Null),
         ("GET", format!("?threadId={thread}"), Value::Null),
         ("DELETE", format!("/threads/{thread}"), Value::Null),
+        ("POST", "/resource".to_owned(), json!({ "newResourceId": "r" })),
     ] {
         let answer = server.as_person("bob", method, &format!("/code/sessions/mine{path}"), body).await;
         assert_eq!(answer.status, 404, "{method} {path}: {answer:?}");

@@ -238,3 +238,22 @@ async fn any_text_is_an_id_and_comes_back_as_it_was() {
         assert!(!state.head.contains("set-cookie"));
     }
 }
+
+#[tokio::test]
+async fn a_session_that_gets_another_resource_goes_on_there_with_its_streams() {
+    let server = Harness::start([Turn::text("there")]).await;
+    server.create("old").await;
+    server.json("PUT", "/code/sessions/old/permissions/tool", json!({ "toolName": "echo", "policy": "allow" })).await;
+    server.post("/code/sessions/old/mode", json!({ "modeId": "plan" })).await;
+    let mut stream = server.listen("/code/sessions/old/stream", &[]).await;
+    assert_eq!(server.post("/code/sessions/old/resource", json!({ "newResourceId": "new" })).await.status, 200);
+    let state = server.get("/code/sessions/new").await.json();
+    assert_eq!((&state["resourceId"], &state["modeId"]), (&json!("new"), &json!("plan")));
+    assert!(state["threadId"].is_string());
+    assert_eq!(server.get("/code/sessions/new/permissions").await.json(), json!({ "categories": {}, "tools": { "echo": "allow" } }));
+    server.post("/code/sessions/new/messages", json!({ "message": "hi" })).await;
+    let names = stream.names_until("agent_end").await;
+    assert!(names.contains(&"message_update".to_owned()), "{names:?}");
+    assert_eq!(server.get("/code/sessions/old/permissions").await.json(), json!({ "categories": {}, "tools": {} }));
+    assert_eq!(server.get("/code/sessions/old").await.json()["modeId"], "build");
+}
