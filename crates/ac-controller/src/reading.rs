@@ -86,9 +86,10 @@ impl AgentController {
         let mut out = vec![];
         loop {
             let page = self.storage().runs().open(&query).await?;
-            let ours = page.items.into_iter().filter(|header| {
-                header.controller == *self.id() && header.parent.is_none() && header.stage == RunStage::Open
-            });
+            let ours = page
+                .items
+                .into_iter()
+                .filter(|header| header.controller == *self.id() && header.parent.is_none() && header.stage == RunStage::Open);
             out.extend(ours.map(|header| ActiveRun { run: header.run, resource: header.session.resource, thread: header.thread }));
             match page.next {
                 Some(next) => query.after = Some(next),

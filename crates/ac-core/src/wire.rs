@@ -10,7 +10,6 @@ mod view;
 
 pub use event::{body, event};
 pub use message::{live, part};
-pub use stored::stored;
 use serde_json::{Map, Value, json};
 pub use stored::stored;
 pub use view::display_state;

@@ -44,7 +44,8 @@ fn main() {
         return;
     }
     let number = |at: usize, default: usize| args.get(at).map_or(default, |text| text.parse().expect("a number"));
-    let plan = Plan { clients: number(0, 1000), sessions: number(1, 200), asleep: number(2, 50), rate: number(3, 10), replies: number(4, 3) };
+    let plan =
+        Plan { clients: number(0, 1000), sessions: number(1, 200), asleep: number(2, 50), rate: number(3, 10), replies: number(4, 3) };
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(measure(plan));
 }
 
@@ -168,7 +169,12 @@ async fn measure(plan: Plan) {
     let seconds = took.as_secs_f64();
     println!("{} clients, {} of them asleep, {} sessions, {} deltas/s each", plan.clients, plan.asleep, plan.sessions, plan.rate);
     println!("lost            {lost}");
-    println!("delta frames    {} ({:.0}/s), views {views}, {:.1} MB/s", latencies.len(), latencies.len() as f64 / seconds, bytes as f64 / seconds / 1e6);
+    println!(
+        "delta frames    {} ({:.0}/s), views {views}, {:.1} MB/s",
+        latencies.len(),
+        latencies.len() as f64 / seconds,
+        bytes as f64 / seconds / 1e6
+    );
     println!("model to client p50 {:.1} ms, p90 {:.1} ms, p99 {:.1} ms, max {:.1} ms", at(0.5), at(0.9), at(0.99), at(1.0));
     println!("server          {:.0} % of two cores, {now} MB, at most {peak} MB", spent / seconds / 2.0 * 100.0);
     drop(asleep);
@@ -196,7 +202,8 @@ async fn read(mut socket: TcpStream, replies: usize, barrier: Arc<Barrier>, done
         for frame in split(&buffer[..whole + 2]) {
             if let Some(at) = find(frame, PIECE) {
                 let digits = &frame[at + PIECE.len()..];
-                let said = digits.iter().take_while(|byte| byte.is_ascii_digit()).fold(0, |number, byte| number * 10 + u64::from(byte - b'0'));
+                let said =
+                    digits.iter().take_while(|byte| byte.is_ascii_digit()).fold(0, |number, byte| number * 10 + u64::from(byte - b'0'));
                 seen.pieces += 1;
                 seen.took.push(u32::try_from(now.saturating_sub(said)).unwrap_or(u32::MAX));
             } else if find(frame, END).is_some() {

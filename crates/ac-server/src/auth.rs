@@ -49,8 +49,9 @@ impl Auth {
             let (scheme, token) = value.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
         });
-        bearer.or_else(|| query.get("apiKey")).and_then(|token| tokens.find(token)).ok_or_else(|| {
-            Failure::new(http::StatusCode::UNAUTHORIZED, "auth.invalid_token", "Invalid or expired token")
-        })
+        bearer
+            .or_else(|| query.get("apiKey"))
+            .and_then(|token| tokens.find(token))
+            .ok_or_else(|| Failure::new(http::StatusCode::UNAUTHORIZED, "auth.invalid_token", "Invalid or expired token"))
     }
 }

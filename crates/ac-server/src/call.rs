@@ -160,15 +160,16 @@ async fn read_params(parts: &mut http::request::Parts) -> Result<Vec<(String, St
 
 /// The body, where its type says JSON; anything else counts as absent and is not even read.
 async fn read_body(app: &App, headers: &http::HeaderMap, body: Body) -> Result<Option<Value>, Failure> {
-    let json = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|kind| {
-        kind.to_ascii_lowercase().contains("application/json")
-    });
+    let json = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|kind| kind.to_ascii_lowercase().contains("application/json"));
     if !json {
         return Ok(None);
     }
-    let bytes = tokio::time::timeout(app.limits.body_time, collect(body, app.limits.body)).await.map_err(|_| {
-        Failure::new(StatusCode::REQUEST_TIMEOUT, "request.too_slow", "the body did not arrive in time")
-    })??;
+    let bytes = tokio::time::timeout(app.limits.body_time, collect(body, app.limits.body))
+        .await
+        .map_err(|_| Failure::new(StatusCode::REQUEST_TIMEOUT, "request.too_slow", "the body did not arrive in time"))??;
     if bytes.is_empty() {
         return Ok(None);
     }

@@ -100,9 +100,9 @@ impl From<ControllerError> for Failure {
             K::EmptyMessage | K::NoModel | K::InvalidState => StatusCode::BAD_REQUEST,
             K::Contended
             | K::Closed
-            | K::Storage(StorageErrorKind::Unavailable | StorageErrorKind::Conflict | StorageErrorKind::Unknown | StorageErrorKind::Locked) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            | K::Storage(
+                StorageErrorKind::Unavailable | StorageErrorKind::Conflict | StorageErrorKind::Unknown | StorageErrorKind::Locked,
+            ) => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         // What the store says may name files of this machine.

@@ -49,10 +49,7 @@ impl Frames {
         // Made under the lock: whoever comes second waits for the first, which is cheaper than doing the same.
         let made = kept.get_mut(at)?;
         match form {
-            Form::Plain => made
-                .plain
-                .get_or_insert_with(|| plain::body(event).map(|body| frame(&event.epoch, event.seq, &body)))
-                .clone(),
+            Form::Plain => made.plain.get_or_insert_with(|| plain::body(event).map(|body| frame(&event.epoch, event.seq, &body))).clone(),
             Form::All => Some(made.all.get_or_insert_with(|| frame(&event.epoch, event.seq, &all(event))).clone()),
         }
     }

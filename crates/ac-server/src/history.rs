@@ -18,7 +18,12 @@ use crate::{
 /// How many messages are read at once.
 const READ: usize = 256;
 
-pub(crate) async fn page(controller: &AgentController, session: &Session, thread: &ThreadId, query: &MessageList) -> Result<Value, Failure> {
+pub(crate) async fn page(
+    controller: &AgentController,
+    session: &Session,
+    thread: &ThreadId,
+    query: &MessageList,
+) -> Result<Value, Failure> {
     let head = controller.storage().runs().head(thread).await.map_err(ac_controller::ControllerError::from)?;
     let everything = head.map_or(0, |head| usize::try_from(head.value.next_position).unwrap_or(usize::MAX));
     let per_page = query.per_page.unwrap_or(usize::MAX);
@@ -99,7 +104,8 @@ async fn include(
     if query.include.is_empty() {
         return Ok(());
     }
-    let mut known: BTreeSet<(ThreadId, MessageId)> = found.iter().map(|(thread, stored)| (thread.clone(), stored.message.id.clone())).collect();
+    let mut known: BTreeSet<(ThreadId, MessageId)> =
+        found.iter().map(|(thread, stored)| (thread.clone(), stored.message.id.clone())).collect();
     for wanted in &query.include {
         let from = wanted.thread.as_ref().unwrap_or(thread);
         for stored in around(session, from, wanted).await? {

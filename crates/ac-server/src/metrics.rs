@@ -91,7 +91,12 @@ impl Metrics {
             ("ac_server_sessions", "gauge", "Sessions in this process.", sessions),
             ("ac_server_streams_opened_total", "counter", "Event streams that were opened.", opened),
             ("ac_server_frames_total", "counter", "Frames handed to event streams.", read(&self.frames)),
-            ("ac_server_resyncs_total", "counter", "Times that a stream was told the whole view instead of what it missed.", read(&self.resyncs)),
+            (
+                "ac_server_resyncs_total",
+                "counter",
+                "Times that a stream was told the whole view instead of what it missed.",
+                read(&self.resyncs),
+            ),
             ("ac_server_connections_total", "counter", "Connections that were accepted.", read(&self.connections)),
             ("ac_server_connections_refused_total", "counter", "Connections beyond the limit.", read(&self.refused_connections)),
         ] {

@@ -22,9 +22,11 @@ pub(crate) fn check(headers: &HeaderMap, uri: &Uri, hosts: Option<&[String]>) ->
         }
     }
     let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
-    let same = origin.to_str().ok().and_then(|origin| origin.split_once("://")).is_some_and(|(_, authority)| {
-        host.is_some_and(|host| host.eq_ignore_ascii_case(authority))
-    });
+    let same = origin
+        .to_str()
+        .ok()
+        .and_then(|origin| origin.split_once("://"))
+        .is_some_and(|(_, authority)| host.is_some_and(|host| host.eq_ignore_ascii_case(authority)));
     if same { Ok(()) } else { Err(Failure::forbidden("request.origin", "requests of other sites' pages are refused")) }
 }
 

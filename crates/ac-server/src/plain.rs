@@ -1,10 +1,6 @@
 //! What of an event a client of the reference sees: its types and its fields, nothing of ours (`?events=all` shows everything).
 
-use ac_core::{
-    DisplayState, Event, EventBody, Role,
-    event::PendingKind,
-    wire,
-};
+use ac_core::{DisplayState, Event, EventBody, Role, event::PendingKind, wire};
 use serde_json::{Map, Value, json};
 
 /// The body as the reference would send it; `None` for what it would not.

@@ -47,7 +47,7 @@ pub(crate) struct Route {
     pub(crate) about: &'static str,
     /// Query parameters, for the description.
     pub(crate) query: &'static [&'static str],
-    pub(crate) check_query: Option<fn(&Query) -> Result<(), Vec<Issue>>>,
+    pub(crate) check_query: Option<CheckQuery>,
     /// `Some` where a body is read.
     pub(crate) body: Option<&'static [Field]>,
     /// Without a token.
@@ -56,6 +56,9 @@ pub(crate) struct Route {
     pub(crate) fixed: &'static [(&'static str, &'static str)],
     pub(crate) run: Run,
 }
+
+/// What of a query does not fit.
+pub(crate) type CheckQuery = fn(&Query) -> Result<(), Vec<Issue>>;
 
 pub(crate) type Run = fn(Call) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send>>;
 
@@ -113,7 +116,7 @@ impl Route {
         Self { query, ..self }
     }
 
-    const fn checked(self, check: fn(&Query) -> Result<(), Vec<Issue>>) -> Self {
+    const fn checked(self, check: CheckQuery) -> Self {
         Self { check_query: Some(check), ..self }
     }
 
@@ -133,8 +136,7 @@ macro_rules! s {
     };
 }
 
-const MESSAGE: &[Field] =
-    &[need("message", Kind::Text), may("files", Kind::Files), may("requestContext", Kind::Record)];
+const MESSAGE: &[Field] = &[need("message", Kind::Text), may("files", Kind::Files), may("requestContext", Kind::Record)];
 const SAY: &[Field] = &[need("message", Kind::Text), may("requestContext", Kind::Record)];
 const POLICY: Kind = Kind::OneOf(&["allow", "ask", "deny"]);
 const CATEGORY: Kind = Kind::OneOf(&["read", "edit", "execute", "mcp", "other"]);
@@ -143,10 +145,20 @@ const CATEGORY: Kind = Kind::OneOf(&["read", "edit", "execute", "mcp", "other"])
 pub(crate) static ROUTES: &[Route] = &[
     Route::get("/agent-controller", "listAgentControllers", "The controllers of this server.", run!(controllers::list)),
     Route::get("/agent-controller/{controllerId}/modes", "listModes", "The modes of a controller.", run!(controllers::modes)),
-    Route::get("/agent-controller/{controllerId}/models", "listModels", "The models that may be chosen; `all=1` tells more about each.", run!(controllers::models))
-        .query(&["all"]),
+    Route::get(
+        "/agent-controller/{controllerId}/models",
+        "listModels",
+        "The models that may be chosen; `all=1` tells more about each.",
+        run!(controllers::models),
+    )
+    .query(&["all"]),
     Route::get("/agent-controller/{controllerId}/active-runs", "listActiveRuns", "Runs that are not over.", run!(controllers::active_runs)),
-    Route::get("/agent-controller/{controllerId}/workspace", "workspaceStatus", "Whether there is a workspace.", run!(controllers::workspace)),
+    Route::get(
+        "/agent-controller/{controllerId}/workspace",
+        "workspaceStatus",
+        "Whether there is a workspace.",
+        run!(controllers::workspace),
+    ),
     Route::post(
         "/agent-controller/{controllerId}/sessions",
         "createSession",
@@ -155,8 +167,13 @@ pub(crate) static ROUTES: &[Route] = &[
         run!(sessions::create),
     ),
     Route::get(s!(""), "getState", "Mode, model, thread and settings of a session.", run!(sessions::state)).query(&["threadId"]),
-    Route::get(s!("/stream"), "subscribe", "The events of a session, as server-sent events; `events=all` adds those that only this server has.", run!(stream::open))
-        .query(&["events"]),
+    Route::get(
+        s!("/stream"),
+        "subscribe",
+        "The events of a session, as server-sent events; `events=all` adds those that only this server has.",
+        run!(stream::open),
+    )
+    .query(&["events"]),
     Route::post(s!("/messages"), "sendMessage", "Says something; the reply comes as events.", MESSAGE, run!(talk::message)),
     Route::post(s!("/steer"), "steer", "Stops what the session does and goes on with this.", SAY, run!(talk::steer)),
     Route::post(s!("/follow-up"), "followUp", "Says something after what is under way.", SAY, run!(talk::follow_up)),
@@ -287,10 +304,13 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
             Verb::Get => MethodFilter::GET,
         };
         let app = app.clone();
-        router = router.route(&path, on(filter, move |request: Request| {
-            let app = app.clone();
-            async move { call::answer(app, route, request).await }
-        }));
+        router = router.route(
+            &path,
+            on(filter, move |request: Request| {
+                let app = app.clone();
+                async move { call::answer(app, route, request).await }
+            }),
+        );
     }
     let unknown = || async { call::refuse(&Failure::no_route()) };
     router.fallback(unknown).method_not_allowed_fallback(unknown)

@@ -103,8 +103,8 @@ async fn converse(socket: TcpStream, peer: SocketAddr, router: axum::Router, lim
 }
 
 async fn tower_call(router: axum::Router, request: Request) -> Result<axum::response::Response, std::convert::Infallible> {
-    use hyper_util::service::TowerToHyperService;
     use hyper::service::Service as _;
+    use hyper_util::service::TowerToHyperService;
     TowerToHyperService::new(router).call(request).await
 }
 

@@ -74,7 +74,10 @@ pub(crate) fn check(fields: &[Field], body: Option<&Value>) -> Vec<Issue> {
 
 fn check_value(name: &str, kind: Kind, value: Option<&Value>, issues: &mut Vec<Issue>) {
     match (kind, value) {
-        (Kind::Any, Some(_)) | (Kind::Text, Some(Value::String(_))) | (Kind::Flag, Some(Value::Bool(_))) | (Kind::Record, Some(Value::Object(_))) => {}
+        (Kind::Any, Some(_))
+        | (Kind::Text, Some(Value::String(_)))
+        | (Kind::Flag, Some(Value::Bool(_)))
+        | (Kind::Record, Some(Value::Object(_))) => {}
         (Kind::Name, Some(Value::String(text))) => check_length(name, text, issues),
         (Kind::Text | Kind::Name, other) => issues.push(expected(name, "string", other)),
         (Kind::Flag, other) => issues.push(expected(name, "boolean", other)),
@@ -175,7 +178,9 @@ fn kind_schema(kind: Kind) -> Value {
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Any => json!({}),
         Kind::Record => json!({ "type": "object", "additionalProperties": true }),
-        Kind::TextRecord => json!({ "type": "object", "additionalProperties": { "type": "string", "maxLength": LONGEST_NAME }, "maxProperties": 64 }),
+        Kind::TextRecord => {
+            json!({ "type": "object", "additionalProperties": { "type": "string", "maxLength": LONGEST_NAME }, "maxProperties": 64 })
+        }
         Kind::OneOf(words) => json!({ "type": "string", "enum": words }),
         Kind::Names => json!({ "type": "array", "items": { "type": "string", "maxLength": LONGEST_NAME } }),
         Kind::Files => json!({ "type": "array", "maxItems": MOST_FILES, "items": schema(&FILE) }),
@@ -212,6 +217,9 @@ mod tests {
     fn a_null_is_a_value_and_not_an_absence() {
         assert_eq!(issues(&[may("title", Kind::Name)], json!({ "title": null })), ["title: Invalid input: expected string, received null"]);
         assert_eq!(issues(&[need("resumeData", Kind::Any)], json!({ "resumeData": null })), Vec::<String>::new());
-        assert_eq!(issues(&[need("resumeData", Kind::Any)], json!({})), ["resumeData: Invalid input: expected nonoptional, received undefined"]);
+        assert_eq!(
+            issues(&[need("resumeData", Kind::Any)], json!({})),
+            ["resumeData: Invalid input: expected nonoptional, received undefined"]
+        );
     }
 }

@@ -79,7 +79,9 @@ async fn run(cli: &Cli) -> Result<Exit, Failure> {
         None => chat::chat(&project, &cli.options, &mut interrupts).await,
         Some(Command::Exec { task }) => talk::exec(&project, &cli.options, task.as_deref(), &mut interrupts).await,
         Some(Command::Serve { listen, auth }) => serve::serve(&project, &cli.options, *listen, auth.as_deref(), &mut interrupts).await,
-        Some(Command::Token { command: TokenCommand::Add { name, auth, rights } }) => serve::add_token(&project, name, auth.as_deref(), rights),
+        Some(Command::Token { command: TokenCommand::Add { name, auth, rights } }) => {
+            serve::add_token(&project, name, auth.as_deref(), rights)
+        }
         Some(command) => remote::command(&project, command, &cli.options, &mut interrupts).await,
     }
 }

@@ -68,7 +68,8 @@ async fn serve_opened(
         None => builder.loopback_hosts(),
     };
     let server = server.build().map_err(|error| Failure::failed("serve", error.to_string()))?;
-    let unbound = |error: io::Error| Failure::failed("serve.listen", format!("cannot listen on {listen}: {error}; choose another with --listen"));
+    let unbound =
+        |error: io::Error| Failure::failed("serve.listen", format!("cannot listen on {listen}: {error}; choose another with --listen"));
     let listener = tokio::net::TcpListener::bind(listen).await.map_err(unbound)?;
     let address = listener.local_addr().map_err(unbound)?;
     let said = writeln!(io::stdout(), "listening on http://{address}/api").and_then(|()| io::stdout().flush());

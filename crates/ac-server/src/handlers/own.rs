@@ -34,7 +34,8 @@ pub(crate) async fn pending(call: Call) -> Result<Reply, Failure> {
 
 pub(crate) async fn answer(call: Call) -> Result<Reply, Failure> {
     let named = call.param("pendingId").unwrap_or_default();
-    let not_pending = || Failure::not_found("answer.not_pending", format!("nothing waits under `{named}`; list what waits with GET …/pending"));
+    let not_pending =
+        || Failure::not_found("answer.not_pending", format!("nothing waits under `{named}`; list what waits with GET …/pending"));
     let id: PendingId = named.parse().map_err(|_| not_pending())?;
     let session = call.look().await?;
     let known = session.pending().await?.into_iter().find(|open| open.id == id);

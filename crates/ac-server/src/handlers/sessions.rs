@@ -1,8 +1,5 @@
 use ac_controller::{ModelChoice, Session, SessionRequest};
-use ac_core::{
-    DisplayState, ModeId, PermissionRules, ResourceId, SessionKey,
-    wire,
-};
+use ac_core::{DisplayState, ModeId, PermissionRules, ResourceId, SessionKey, wire};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -40,9 +37,10 @@ pub(crate) async fn state(call: Call) -> Result<Reply, Failure> {
     let session = call.look().await?;
     let asked = call.query.get("threadId").map(ac_core::ThreadId::from);
     if let Some(thread) = &asked {
-        session.thread(thread).await.map_err(|_| {
-            Failure::not_found("thread.not_found", format!("thread {} not found", Value::from(thread.as_str())))
-        })?;
+        session
+            .thread(thread)
+            .await
+            .map_err(|_| Failure::not_found("thread.not_found", format!("thread {} not found", Value::from(thread.as_str()))))?;
     }
     let view = session.display_state();
     let thread = asked.clone().or_else(|| session.thread_id());

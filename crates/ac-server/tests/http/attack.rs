@@ -100,7 +100,10 @@ async fn nobody_reaches_what_belongs_to_somebody_else_by_any_route() {
     }
     let steal = server.as_person("bob", "POST", "/code/sessions", json!({ "resourceId": "new", "threadId": thread })).await;
     assert_eq!(steal.status, 404);
-    assert_eq!(server.as_person("bob", "GET", "/code/sessions/mine/resources", Value::Null).await.json(), json!({ "resourceIds": ["mine"] }));
+    assert_eq!(
+        server.as_person("bob", "GET", "/code/sessions/mine/resources", Value::Null).await.json(),
+        json!({ "resourceIds": ["mine"] })
+    );
     assert_eq!(server.as_person("bob", "GET", "/code/active-runs", Value::Null).await.json(), json!({ "runs": [] }));
     // Ada's is as it was, and who may use everything may.
     assert_eq!(server.as_person("ada", "GET", "/code/sessions/r", Value::Null).await.json(), before.1);
@@ -113,7 +116,8 @@ async fn nobody_reaches_what_belongs_to_somebody_else_by_any_route() {
 #[tokio::test]
 async fn without_a_token_there_is_nothing() {
     let server = Harness::with([], Limits::default(), &["ada"]).await;
-    for (header, value) in [("x", "y"), ("authorization", "Bearer nonsense"), ("authorization", "Basic YTpi"), ("authorization", "Bearer")] {
+    for (header, value) in [("x", "y"), ("authorization", "Bearer nonsense"), ("authorization", "Basic YTpi"), ("authorization", "Bearer")]
+    {
         let body = br#"{"resourceId":"r"}"#;
         let headers = [("content-type", "application/json"), (header, value)];
         let answer = server.send("POST", "/api/agent-controller/code/sessions", &headers, body).await;
@@ -158,7 +162,8 @@ async fn bodies_that_are_too_large_or_no_json_are_refused() {
     let large = vec![b' '; 4_718_593];
     assert_eq!(server.send("POST", path, &[json_type], &large).await.status, 413);
     // Without a length.
-    let mut chunked = format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n").into_bytes();
+    let mut chunked =
+        format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n").into_bytes();
     for _ in 0..80 {
         chunked.extend_from_slice(b"10000\r\n");
         chunked.extend(std::iter::repeat_n(b' ', 0x10000));
@@ -199,7 +204,8 @@ async fn heads_that_are_too_long_too_many_or_too_slow_are_cut_off() {
     tokio::time::timeout(Duration::from_secs(5), slow.read_to_end(&mut rest)).await.expect("the server closes").ok();
     assert!(begun.elapsed() < Duration::from_secs(4));
     // A body that never comes.
-    let head = "POST /api/agent-controller/code/sessions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n{";
+    let head =
+        "POST /api/agent-controller/code/sessions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n{";
     assert_eq!(server.raw(head.as_bytes()).await.status, 408);
     assert_eq!(made(&server).await, (0, 0));
 }

@@ -4,6 +4,6 @@ mod attack;
 mod own;
 mod recorded;
 mod routes;
-mod stream;
 mod shutdown;
+mod stream;
 mod support;

@@ -132,7 +132,11 @@ async fn recorded_requests_are_answered_as_they_were_but_for_accidents() {
             let place = format!("{name} {} {}", exchange.method, exchange.path);
             let expected = deviates(&exchange.method, &exchange.path, exchange.status).unwrap_or(exchange.status);
             if answer.status != expected {
-                problems.push(format!("{place}: {} where {expected} was expected: {}", answer.status, String::from_utf8_lossy(&answer.body)));
+                problems.push(format!(
+                    "{place}: {} where {expected} was expected: {}",
+                    answer.status,
+                    String::from_utf8_lossy(&answer.body)
+                ));
                 continue;
             }
             compared += 1;

@@ -66,11 +66,7 @@ async fn a_reply_reads_as_the_reference_sends_it() {
 
 #[tokio::test]
 async fn an_approval_is_acknowledged_whatever_comes_of_it_and_the_header_says_what() {
-    let server = Harness::start([
-        Turn::tool("c1", "write_note", json!({ "path": "a", "content": "b" })),
-        Turn::text("done"),
-    ])
-    .await;
+    let server = Harness::start([Turn::tool("c1", "write_note", json!({ "path": "a", "content": "b" })), Turn::text("done")]).await;
     server.create("r").await;
     let mut stream = server.listen("/code/sessions/r/stream", &[]).await;
     server.post("/code/sessions/r/messages", json!({ "message": "go" })).await;
@@ -196,7 +192,10 @@ async fn messages_come_by_pages_filtered_and_with_those_asked_for() {
     let ascending = "&orderBy=%7B%22field%22%3A%22createdAt%22%2C%22direction%22%3A%22ASC%22%7D";
     let second = page(&format!("?page=1&perPage=4{ascending}")).await;
     assert_eq!(texts(&second), ["c", "three"]);
-    assert_eq!((&second["total"], &second["page"], &second["perPage"], &second["hasMore"]), (&json!(6), &json!(1), &json!(4), &json!(false)));
+    assert_eq!(
+        (&second["total"], &second["page"], &second["perPage"], &second["hasMore"]),
+        (&json!(6), &json!(1), &json!(4), &json!(false))
+    );
     assert_eq!(page("?perPage=2").await["hasMore"], true);
     let answers = page("?filter=%7B%22roles%22%3A%5B%22assistant%22%5D%7D").await;
     assert_eq!((texts(&answers), &answers["total"]), (vec!["three".into(), "two".into(), "one".into()], &json!(3)));
@@ -224,14 +223,19 @@ async fn a_session_is_told_from_others_by_its_scope() {
     assert_eq!((&a["modeId"], &b["modeId"]), (&json!("plan"), &json!("build")));
     assert_ne!(a["threadId"], b["threadId"]);
     assert_eq!(a["settings"], json!({ "yolo": true, "notifications": "off", "smartEditing": true, "thinkingLevel": "high" }));
-    assert_eq!(server.get("/code/sessions/r/permissions?sessionScope=A").await.json(), json!({ "categories": {}, "tools": { "echo": "deny" } }));
+    assert_eq!(
+        server.get("/code/sessions/r/permissions?sessionScope=A").await.json(),
+        json!({ "categories": {}, "tools": { "echo": "deny" } })
+    );
     assert_eq!(server.get("/code/sessions/r/permissions?sessionScope=B").await.json(), json!({ "categories": {}, "tools": {} }));
 }
 
 #[tokio::test]
 async fn any_text_is_an_id_and_comes_back_as_it_was() {
     let server = Harness::start([]).await;
-    for (id, path) in [("a/b", "a%2Fb"), ("ü?#%", "%C3%BC%3F%23%25"), ("a\u{0}b", "a%00b"), ("line\r\nset-cookie: x", "line%0D%0Aset-cookie%3A%20x")] {
+    for (id, path) in
+        [("a/b", "a%2Fb"), ("ü?#%", "%C3%BC%3F%23%25"), ("a\u{0}b", "a%00b"), ("line\r\nset-cookie: x", "line%0D%0Aset-cookie%3A%20x")]
+    {
         server.create(id).await;
         let state = server.get(&format!("/code/sessions/{path}")).await;
         assert_eq!((state.status, state.json()["resourceId"].as_str()), (200, Some(id)), "{id:?}");

@@ -38,7 +38,12 @@ impl Harness {
         Self::on(Arc::new(MemoryStorage::default()), turns, limits, people).await
     }
 
-    pub(crate) async fn on(storage: Arc<MemoryStorage>, turns: impl IntoIterator<Item = Turn>, mut limits: Limits, people: &[&str]) -> Self {
+    pub(crate) async fn on(
+        storage: Arc<MemoryStorage>,
+        turns: impl IntoIterator<Item = Turn>,
+        mut limits: Limits,
+        people: &[&str],
+    ) -> Self {
         let model = ScriptedServer::start(turns);
         let setup = controller::Setup { base_url: model.base_url(), model: "fake/fake-a".into(), controller: "code".into() };
         let served = setup.served(storage.clone() as Arc<dyn Storage>).unwrap();
