@@ -1,6 +1,7 @@
 //! The published TypeScript client, from npm, against the acceptance fixture: every method of it at least once.
 //!
 //! Needs node and npm, and a registry for the first run. Run with `AC_CLIENT=1`; without it, or without them, it says that it was skipped.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 use std::{
     io::{BufRead as _, BufReader},

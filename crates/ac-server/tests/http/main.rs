@@ -1,4 +1,5 @@
 //! The server over real sockets.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::string_slice, clippy::print_stderr)]
 
 mod attack;
 mod own;
