@@ -36,7 +36,7 @@ const STEPS: &[Step] = &[
         name: "client",
         what: "the published client from npm, against the acceptance fixture",
         needs: None,
-        args: &["test", "-p", "ac-server", "--test", "client", "--example", "fixture", "--", "--nocapture"],
+        args: &["test", "-p", "ac-server", "the_published_client", "--", "--nocapture"],
         envs: &[("AC_CLIENT", "1")],
     },
     Step {
