@@ -40,6 +40,13 @@ const STEPS: &[Step] = &[
         envs: &[("PROPTEST_CASES", "1000000")],
     },
     Step {
+        name: "client",
+        what: "the published client from npm, against the acceptance fixture",
+        needs: None,
+        args: &["test", "-p", "ac-server", "the_published_client", "--", "--nocapture"],
+        envs: &[("AC_CLIENT", "1")],
+    },
+    Step {
         name: "bench",
         what: "every row of the benchmarks",
         needs: Some(("ac-bench", "ac-bench")),

@@ -51,7 +51,7 @@ pub(crate) struct Shared {
     pub(crate) models: Models,
     /// How often runs that nobody moves are looked for. A dead process keeps its runs for as long as a lease, so more often is no use.
     pub(crate) look: Duration,
-    sessions: SharedMap<SessionKey, Arc<Inner>>,
+    pub(crate) sessions: SharedMap<SessionKey, Arc<Inner>>,
     closed: AtomicBool,
     init: Mutex<bool>,
     me: OnceLock<Weak<Shared>>,
@@ -89,6 +89,18 @@ impl SessionRequest {
     pub fn tag(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.tags.insert(key.into(), value.into());
         self
+    }
+}
+
+impl SessionRequest {
+    /// The session's key.
+    pub fn key(&self) -> &SessionKey {
+        &self.key
+    }
+
+    /// Whether nothing is asked for but the session, on whatever thread it is.
+    pub fn is_plain(&self) -> bool {
+        self.thread.is_none() && self.tags.is_empty()
     }
 }
 

@@ -23,6 +23,7 @@ mod map;
 mod mode;
 mod models;
 mod notification;
+mod reading;
 mod recovery;
 mod request_context;
 mod resources;
@@ -50,6 +51,7 @@ pub use notification::{
     InboxItem, Notification, NotificationDecision, NotificationPriority, NotificationRoute, NotificationSent, NotificationStatus,
 };
 pub use request_context::is_reserved_context_key;
+pub use reading::ActiveRun;
 pub use session::{
     ApprovalDecision, ModeView, ModelChoice, Pending, Queued, Session, Settled, Settlement, StateUpdate, Submitted, UserMessage,
     is_protected_state_key,

@@ -16,6 +16,7 @@ mod notes;
 mod pending;
 mod permissions;
 mod queue;
+mod reading;
 mod record;
 mod run;
 mod signal;

@@ -25,6 +25,12 @@ impl Timestamp {
         Self(self.0.saturating_add(millis))
     }
 
+    /// Reads what an ISO 8601 text with an offset says, or the beginning of a day in UTC.
+    pub fn parse(text: &str) -> Option<Self> {
+        let at = text.parse::<jiff::Timestamp>().or_else(|_| format!("{text}T00:00:00Z").parse()).ok()?;
+        Some(Self(at.as_millisecond()))
+    }
+
     /// Milliseconds from `earlier` to this moment, negative if it is later.
     pub const fn millis_since(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0)
@@ -62,5 +68,13 @@ mod tests {
         assert_eq!(Timestamp::from_millis(1_767_225_600_042).to_string(), "2026-01-01T00:00:00.042Z");
         assert_eq!(Timestamp::from_millis(0).to_string(), "1970-01-01T00:00:00.000Z");
         assert_eq!(Timestamp::from_millis(i64::MAX).to_string(), i64::MAX.to_string());
+    }
+
+    #[test]
+    fn a_time_that_was_written_is_read_again() {
+        let at = Timestamp::from_millis(1_767_225_600_042);
+        assert_eq!(Timestamp::parse(&at.to_string()), Some(at));
+        assert_eq!(Timestamp::parse("2026-01-01T01:00:00+01:00"), Timestamp::parse("2026-01-01"));
+        assert_eq!(Timestamp::parse("yesterday"), None);
     }
 }

@@ -1,6 +1,6 @@
 //! What can be typed after `acode`.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -140,6 +140,36 @@ pub(crate) enum Command {
     Grants {
         #[command(subcommand)]
         command: Option<GrantsCommand>,
+    },
+    /// Serve this project over HTTP, for a front end
+    Serve {
+        /// Where to listen. Without --auth only an address of this machine for itself
+        #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4111")]
+        listen: SocketAddr,
+        /// A file of tokens: PRINCIPAL SHA256-HEX [RIGHTS] a line; `acode token add` writes such lines
+        #[arg(long, value_name = "FILE")]
+        auth: Option<PathBuf>,
+    },
+    /// Tokens for `acode serve --auth`
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
+    },
+}
+
+/// What to do with tokens.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token and print it, once; only its digest is kept
+    Add {
+        /// Whose it is: one word
+        name: String,
+        /// The file of tokens, instead of `tokens` in the project's data folder
+        #[arg(long, value_name = "FILE")]
+        auth: Option<PathBuf>,
+        /// `state`: may set what decides permissions; `all`: may use every resource
+        #[arg(long, value_name = "RIGHT", value_delimiter = ',')]
+        rights: Vec<String>,
     },
 }
 

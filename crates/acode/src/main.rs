@@ -19,6 +19,7 @@ mod remote;
 mod reply;
 mod safe;
 mod screen;
+mod serve;
 mod sink;
 mod socket;
 mod talk;
@@ -29,7 +30,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::{
-    args::{Cli, Command},
+    args::{Cli, Command, TokenCommand},
     exit::{Exit, Failure},
     interrupt::Interrupts,
     project::Project,
@@ -77,6 +78,10 @@ async fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.command {
         None => chat::chat(&project, &cli.options, &mut interrupts).await,
         Some(Command::Exec { task }) => talk::exec(&project, &cli.options, task.as_deref(), &mut interrupts).await,
+        Some(Command::Serve { listen, auth }) => serve::serve(&project, &cli.options, *listen, auth.as_deref(), &mut interrupts).await,
+        Some(Command::Token { command: TokenCommand::Add { name, auth, rights } }) => {
+            serve::add_token(&project, name, auth.as_deref(), rights)
+        }
         Some(command) => remote::command(&project, command, &cli.options, &mut interrupts).await,
     }
 }

@@ -18,6 +18,9 @@ pub use ac_llm as llm;
 /// Tools of MCP servers.
 #[cfg(feature = "mcp")]
 pub use ac_mcp as mcp;
+/// Controllers over HTTP and server-sent events.
+#[cfg(feature = "server")]
+pub use ac_server as server;
 /// Where everything is kept.
 pub use ac_storage as storage;
 /// Tools: questions, plans, files, commands.

@@ -101,7 +101,7 @@ impl Session {
     }
 
     /// A thread of this session's resource. One of somebody else is refused; `None` where no such thread exists.
-    async fn find_thread(&self, thread: &ThreadId) -> Result<Option<ThreadInfo>, ControllerError> {
+    pub(crate) async fn find_thread(&self, thread: &ThreadId) -> Result<Option<ThreadInfo>, ControllerError> {
         match self.shared().storage.threads().get(thread).await? {
             None => Ok(None),
             Some(row) if self.shared().is_for(&row.value, self.resource()) => Ok(Some(row.value.info)),
@@ -110,7 +110,7 @@ impl Session {
     }
 
     /// The newest thread of the resource that carries the scope and the tags of this session.
-    async fn pick_thread(&self) -> Result<Option<ThreadInfo>, ControllerError> {
+    pub(crate) async fn pick_thread(&self) -> Result<Option<ThreadInfo>, ControllerError> {
         let scope = self.key().scope.clone();
         let mut query =
             ThreadQuery { resource: Some(self.resource().clone()), metadata: self.thread_metadata(), limit: 16, ..ThreadQuery::default() };
@@ -269,7 +269,7 @@ impl Session {
 
 impl SessionRecord {
     /// Leaves one thread and takes up another: the mode of the first is remembered, the mode of the second comes back (B-121).
-    fn rebind(&mut self, to: &ThreadId, default: &ac_core::ModeId, now: Timestamp, exists: impl Fn(&ac_core::ModeId) -> bool) {
+    pub(crate) fn rebind(&mut self, to: &ThreadId, default: &ac_core::ModeId, now: Timestamp, exists: impl Fn(&ac_core::ModeId) -> bool) {
         self.remember_mode(default);
         let mode = self.choice(to).and_then(|choice| choice.mode.clone()).filter(|mode| exists(mode)).unwrap_or_else(|| default.clone());
         self.thread = Some(to.clone());

@@ -88,10 +88,12 @@ fn inlined(file: &FilePart) -> Option<String> {
         return None;
     }
     let FileSource::Base64(data) = &file.source else { return None };
-    let text = String::from_utf8(base64::engine::general_purpose::STANDARD.decode(data.as_bytes()).ok()?).ok()?;
+    let decoded = base64::engine::general_purpose::STANDARD.decode(data.as_bytes()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    // What is no base64 is the text itself.
+    let text = decoded.unwrap_or_else(|| data.to_string());
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
-    let label: Arc<str> = file.name.as_deref().map_or_else(|| "Attached file:".into(), |name| format!("Attached file {name}:").into());
+    let label: Arc<str> = file.name.as_deref().map_or_else(|| "[Attached file]".into(), |name| format!("[File: {name}]").into());
     Some(format!("{label}\n{fence}\n{text}\n{fence}"))
 }
 
@@ -104,7 +106,7 @@ mod tests {
         let data = base64::engine::general_purpose::STANDARD.encode("a ```` b");
         let file =
             FilePart { media_type: "text/plain".into(), source: FileSource::Base64(data.into()), name: Some("n.txt".into()), opaque: None };
-        assert_eq!(inlined(&file).unwrap(), "Attached file n.txt:\n`````\na ```` b\n`````");
+        assert_eq!(inlined(&file).unwrap(), "[File: n.txt]\n`````\na ```` b\n`````");
         assert_eq!(inlined(&FilePart { media_type: "image/png".into(), ..file }), None);
     }
 }

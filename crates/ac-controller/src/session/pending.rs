@@ -89,6 +89,21 @@ impl Shared {
         Ok(open)
     }
 
+    /// Everything that waits for a person on a thread, whichever session started it, oldest first.
+    pub(crate) async fn pending_on(&self, thread: &ThreadId) -> Result<Vec<Pending>, ControllerError> {
+        let query = OpenRuns { thread: Some(thread.clone()), ..OpenRuns::default() };
+        let mut open = vec![];
+        for header in self.storage.runs().open(&query).await?.items {
+            if header.controller == self.config.id
+                && !header.pending.is_empty()
+                && let Some((header, snapshot)) = self.runtime.load(&header.run).await?
+            {
+                open.extend(Pending::of_run(&header, &snapshot));
+            }
+        }
+        Ok(open)
+    }
+
     /// The runs that wait for a person, of one session or of all of this controller. Those of one session cost as much as it has open
     /// runs, whatever others have.
     async fn open_runs(&self, session: Option<&SessionKey>) -> Result<Vec<(RunHeader, RunSnapshot)>, ControllerError> {

@@ -132,6 +132,13 @@ impl Session {
         Some(self.decide_in(definition, prepared.mode.available_tools.as_deref()))
     }
 
+    /// The category that a tool of the present mode counts as.
+    pub fn category_of(&self, tool: &str) -> Option<ac_core::ToolCategory> {
+        let config = &self.shared().config;
+        let (definition, _) = config.mode(&self.mode())?.tools.get(tool)?;
+        Some(config.category(definition))
+    }
+
     pub(crate) fn decide_in(&self, definition: &ToolDefinition, visible: Option<&[std::sync::Arc<str>]>) -> Decision {
         let view = self.view();
         let subject = Subject {

@@ -1,0 +1,53 @@
+use serde_json::{Map, Value, json};
+
+use crate::{
+    call::{Call, Reply},
+    failure::Failure,
+};
+
+pub(crate) async fn list(call: Call) -> Result<Reply, Failure> {
+    let all: Vec<_> = call.app.served.iter().map(|served| json!({ "id": served.name })).collect();
+    Ok(Reply::Json(json!({ "agentControllers": all })))
+}
+
+pub(crate) async fn modes(call: Call) -> Result<Reply, Failure> {
+    let modes: Vec<_> = call.controller()?.modes().map(|mode| json!({ "id": mode.id(), "name": mode.display_name() })).collect();
+    Ok(Reply::Json(json!({ "modes": modes })))
+}
+
+pub(crate) async fn models(call: Call) -> Result<Reply, Failure> {
+    let more = call.query.get("all").is_some_and(|value| value == "1" || value == "true");
+    let models: Vec<_> = call
+        .served()?
+        .1
+        .models
+        .iter()
+        .map(|model| {
+            let (provider, name) = model.id.as_str().split_once('/').unwrap_or(("", model.id.as_str()));
+            let mut out = if more { model.details.clone() } else { Map::new() };
+            out.insert("id".into(), json!(model.id));
+            out.insert("provider".into(), json!(provider));
+            out.insert("modelName".into(), json!(name));
+            out.insert("hasApiKey".into(), json!(model.has_key));
+            out.insert("useCount".into(), json!(0));
+            Value::Object(out)
+        })
+        .collect();
+    Ok(Reply::Json(json!({ "models": models })))
+}
+
+pub(crate) async fn active_runs(call: Call) -> Result<Reply, Failure> {
+    let (_, served) = call.served()?;
+    let mut runs = vec![];
+    for run in served.controller.active_runs().await? {
+        if call.app.owners.check(served, &run.resource, &call.who).await.is_ok() {
+            runs.push(json!({ "runId": run.run, "resourceId": run.resource, "threadId": run.thread }));
+        }
+    }
+    Ok(Reply::Json(json!({ "runs": runs })))
+}
+
+pub(crate) async fn workspace(call: Call) -> Result<Reply, Failure> {
+    let ready = call.served()?.1.workspace;
+    Ok(Reply::Json(json!({ "hasWorkspace": ready.is_some(), "isReady": ready.unwrap_or(false) })))
+}

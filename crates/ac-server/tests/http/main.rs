@@ -1,0 +1,10 @@
+//! The server over real sockets.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::string_slice, clippy::print_stderr)]
+
+mod attack;
+mod own;
+mod recorded;
+mod routes;
+mod shutdown;
+mod stream;
+mod support;
