@@ -13,7 +13,10 @@ import { Waits, headline, kindWord } from "./waits.js";
 const $ = (id) => document.getElementById(id);
 const POLL = 8000;
 
-const state = { controllers: [], controller: null, resource: null, modes: [], models: [], view: null, draft: {}, elsewhere: [] };
+const state = { controllers: [], controller: null, resource: null, modes: [], models: [], view: null, draft: {}, pending: [] };
+
+/** What waits on other threads than the one that is shown. */
+const elsewhere = () => state.pending.filter((wait) => wait.threadId !== state.view?.threadId);
 
 // What is chosen stands in the address, so that a reload and a link lead to the same place.
 const place = () => new URLSearchParams(location.hash.slice(1));
@@ -79,7 +82,7 @@ const reloadThreads = run(async () => {
   const [list, pending] = await Promise.all([api().threads(), api().pending(true)]);
   const waiting = new Map();
   for (const wait of pending) waiting.set(wait.threadId, (waiting.get(wait.threadId) ?? 0) + 1);
-  state.elsewhere = pending.filter((wait) => wait.threadId !== state.view?.threadId);
+  state.pending = pending;
   threads.set(list, waiting);
   drawTitle();
   drawWaiting();
@@ -206,7 +209,7 @@ $("new-thread").addEventListener("click", newThread);
 $("earlier").addEventListener("click", run(() => state.view?.earlier()));
 $("waiting").addEventListener("click", () => {
   if (waits.shown) return waits.focus();
-  const [next] = state.elsewhere;
+  const [next] = elsewhere();
   const thread = next && threads.find(next.threadId);
   if (thread) openThread(thread).ready.then(() => waits.focus());
 });
@@ -228,7 +231,7 @@ function drawTitle() {
   const thread = state.view && threads.find(state.view.threadId);
   const title = state.view ? threads.title(thread) : "New thread";
   $("title").textContent = title;
-  const count = (state.view?.waits.length ?? 0) + state.elsewhere.length;
+  const count = (state.view?.waits.length ?? 0) + elsewhere().length;
   document.title = `${count ? `(${count}) ` : ""}${title} · Console`;
 }
 
@@ -271,13 +274,14 @@ function activity(view) {
 function drawWaiting() {
   const here = state.view?.waits.filter((wait) => !waits.sent.has(wait.id)) ?? [];
   const bar = $("waiting");
-  const total = here.length + state.elsewhere.length;
-  const key = [...here, ...state.elsewhere].map((wait) => wait.id).join("\n");
+  const all = [...here, ...elsewhere()];
+  const total = all.length;
+  const key = all.map((wait) => wait.id).join("\n");
   bar.hidden = !total;
   if (bar.dataset.key === key) return;
   bar.dataset.key = key;
   if (!total) return;
-  const first = here[0] ?? state.elsewhere[0];
+  const [first] = all;
   const more = total > 1 ? `${total - 1} more` : "";
   const where = here.length ? "" : `in “${threads.title(threads.find(first.threadId))}”: `;
   bar.replaceChildren(

@@ -137,13 +137,19 @@ export class Transcript {
   constructor({ scroller, list, latest }) {
     Object.assign(this, { scroller, list, latest });
     this.stick = true;
+    let top = 0;
     scroller.addEventListener("scroll", () => {
-      this.stick = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 48;
+      // Only who scrolls up leaves the end; what grows below does not make anybody leave it.
+      if (scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 48) this.stick = true;
+      else if (scroller.scrollTop < top - 1) this.stick = false;
+      top = scroller.scrollTop;
       this.latest.hidden = this.stick;
     });
     latest.addEventListener("click", () => this.toEnd());
     // Whatever makes the conversation longer: who was at its end stays there.
-    new ResizeObserver(() => this.stick && this.jump()).observe(list);
+    const watch = new ResizeObserver(() => this.stick && this.jump());
+    watch.observe(list);
+    watch.observe(scroller);
     this.clear();
   }
 

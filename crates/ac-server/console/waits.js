@@ -28,6 +28,9 @@ export class Waits {
     this.all = [];
     this.sent = new Set();
     this.shown = null;
+    /** The focus was put elsewhere by this panel, and the person did nothing since. */
+    this.lent = false;
+    for (const type of ["keydown", "pointerdown"]) addEventListener(type, () => (this.lent = false), true);
     panel.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && this.panel.classList.contains("tall")) this.toggleHeight();
     });
@@ -51,13 +54,14 @@ export class Waits {
   }
 
   show(wait) {
-    const hadFocus = this.panel.contains(document.activeElement);
+    const hadFocus = this.lent || this.panel.contains(document.activeElement);
     this.shown = wait;
     this.panel.hidden = !wait;
     this.panel.classList.remove("tall");
     if (!wait) {
       this.panel.replaceChildren();
       if (hadFocus) document.getElementById("message").focus();
+      this.lent = hadFocus;
       return;
     }
     this.panel.dataset.kind = wait.kind;
@@ -77,7 +81,7 @@ export class Waits {
     else if (wait.kind === "plan") this.drawPlan(wait);
     else if (wait.kind === "question") this.drawQuestion(wait);
     else this.drawDoubt(wait);
-    if (hadFocus || document.activeElement === document.body) this.focus();
+    if (hadFocus) this.focus();
   }
 
   eyebrow(wait) {
@@ -109,6 +113,8 @@ export class Waits {
   async send(body, done) {
     const wait = this.shown;
     const buttons = [...this.panel.querySelectorAll("button")];
+    // A disabled button loses the focus.
+    this.lent = this.panel.contains(document.activeElement);
     for (const button of buttons) button.disabled = true;
     try {
       await this.answer(wait, body);
@@ -125,6 +131,7 @@ export class Waits {
         return;
       }
       for (const button of buttons) button.disabled = false;
+      this.focus();
       this.failure.textContent = error.message;
       this.failure.hidden = false;
     }
@@ -136,7 +143,7 @@ export class Waits {
 
   drawApproval(wait) {
     this.body.append(argsView(wait.toolName, wait.args));
-    const decline = this.button("Decline…", { class: "quiet-button" }, () =>
+    const decline = this.button("Decline…", {}, () =>
       this.askText({
         label: "Why not? The agent is told. (You may leave this empty.)",
         action: "Decline",
@@ -145,11 +152,11 @@ export class Waits {
     );
     this.actions.append(
       this.button("Approve", { class: "primary" }, () => this.send({ action: "approve" }, "Approved.")),
+      decline,
       this.button(`Always allow ${wait.toolName}`, {}, () => this.send({ action: "approve", always: "tool" }, "Approved, from now on without asking.")),
       this.button("Always allow this kind", { title: "Every tool of the same category, for this conversation" }, () =>
         this.send({ action: "approve", always: "category" }, "Approved, from now on without asking."),
       ),
-      decline,
     );
   }
 
