@@ -16,7 +16,7 @@ const POLL = 8000;
 const state = { controllers: [], controller: null, resource: null, modes: [], models: [], view: null, draft: {}, pending: [] };
 
 /** What waits on other threads than the one that is shown. */
-const elsewhere = () => state.pending.filter((wait) => wait.threadId !== state.view?.threadId);
+const elsewhere = () => state.pending.filter((wait) => ownerOf(wait)?.id !== state.view?.threadId);
 
 // What is chosen stands in the address, so that a reload and a link lead to the same place.
 const place = () => new URLSearchParams(location.hash.slice(1));
@@ -36,6 +36,15 @@ const run = (what) => async (...args) => {
   }
 };
 
+/** Once, a while after the last time it was asked for. */
+const soon = (what, wait) => {
+  let timer;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(what, wait);
+  };
+};
+
 // ---------------------------------------------------------------- parts of the page
 
 for (const [id, name] of Object.entries({ "open-sidebar": "menu", "close-sidebar": "close", "open-details": "panel", "close-details": "close", attach: "clip", send: "send", stop: "stop" })) $(id).append(icon(name));
@@ -47,7 +56,10 @@ const details = new Details({ host: $("details-body"), session: () => state.view
 const waits = new Waits({
   panel: $("wait"),
   answer: async (wait, body) => {
-    await state.view.api.answer(wait.id, body);
+    // What another session started is answered there.
+    const session = wait.sessionScope === undefined ? state.view.api : api(wait.sessionScope ?? undefined);
+    await session.answer(wait.id, body);
+    if (session.scope !== state.view.api.scope) state.view.load("pending");
     if (body.always) state.view.load("grants");
     reloadThreads();
   },
@@ -55,17 +67,17 @@ const waits = new Waits({
 });
 const threads = new Threads({
   list: $("threads"),
-  onOpen: (thread) => {
-    openThread(thread);
+  onOpen: run(async (thread) => {
     showSidebar(false);
     $("message").focus();
-  },
+    await openThread(thread);
+  }),
   onRename: run(async (thread, title) => {
-    await api(scopeOf(thread)).rename(thread.id, title);
+    await (await begun(thread)).rename(thread.id, title);
     await reloadThreads();
   }),
   onDelete: run(async (thread) => {
-    await api(scopeOf(thread)).remove(thread.id);
+    await (await begun(thread)).remove(thread.id);
     announce("Deleted.");
     if (state.view?.threadId === thread.id) newThread();
     await reloadThreads();
@@ -74,16 +86,33 @@ const threads = new Threads({
 
 // ---------------------------------------------------------------- threads
 
-/** Each thread has a session of its own, so that looking at one never stops another. */
-const scopeOf = (thread) => (thread.sessionScope === null ? undefined : (thread.sessionScope ?? thread.id));
+/**
+ * The session of a thread. Each has one of its own, so that looking at one never stops another; one that a client made in a session that
+ * moves between threads is looked at through that session while it is there.
+ */
+async function sessionOf(thread) {
+  const scope = thread.sessionScope ?? undefined;
+  if (thread.sessionScope === undefined || scope === thread.id) return api(thread.id);
+  const { threadId } = await api(scope).state();
+  return api(threadId === thread.id ? scope : thread.id);
+}
+
+/** The same, begun and bound to the thread. */
+async function begun(thread) {
+  const session = await sessionOf(thread);
+  await session.create(thread.id);
+  return session;
+}
+
+/** The thread on whose page a wait is answered: a subagent works on a thread that is not listed. */
+const ownerOf = (wait) => threads.find(wait.threadId) ?? threads.threads.find((thread) => thread.sessionScope && thread.sessionScope === wait.sessionScope);
 
 const reloadThreads = run(async () => {
   if (!state.controller) return;
   const [list, pending] = await Promise.all([api().threads(), api().pending(true)]);
-  const waiting = new Map();
-  for (const wait of pending) waiting.set(wait.threadId, (waiting.get(wait.threadId) ?? 0) + 1);
-  state.pending = pending;
-  threads.set(list, waiting);
+  threads.threads = list;
+  state.pending = pending.filter((wait) => ownerOf(wait));
+  threads.set(list, new Set(state.pending.map((wait) => ownerOf(wait).id)));
   drawTitle();
   drawWaiting();
 });
@@ -93,18 +122,28 @@ function closeView() {
   state.view = null;
 }
 
-function openThread(thread) {
+async function openThread(thread) {
   if (state.view?.threadId === thread.id) return state.view;
   closeView();
-  const scope = scopeOf(thread);
+  threads.select(thread.id);
+  const turn = {};
+  state.opening = turn;
+  const session = await sessionOf(thread);
+  // Somebody was faster.
+  if (state.opening !== turn) return state.view;
   state.view = new ThreadView({
-    api: api(scope),
+    api: session,
     threadId: thread.id,
     transcript,
     on: {
       connection: drawConnection,
       change: drawView,
-      threads: soon(reloadThreads, 300),
+      threads: () => {
+        reloadSoon();
+        // A run is closed a moment after its last event.
+        reloadLater();
+      },
+      isListed: (id) => Boolean(threads.find(id)),
       modeName: (id) => state.modes.find((mode) => mode.id === id)?.name ?? id,
       failed: (error) => {
         if (error.status === 401) return;
@@ -116,14 +155,17 @@ function openThread(thread) {
   });
   // What works or waits has begun once; this process may not know it yet.
   if (thread.state === "active") state.view.api.create(thread.id).catch(() => {});
-  threads.select(thread.id);
   remember();
   drawAll();
   return state.view;
 }
 
+const reloadSoon = soon(reloadThreads, 300);
+const reloadLater = soon(reloadThreads, 2000);
+
 function newThread() {
   closeView();
+  state.opening = null;
   transcript.clear();
   waits.set([]);
   state.draft = {};
@@ -135,14 +177,6 @@ function newThread() {
   $("message").focus();
 }
 
-const soon = (what, wait) => {
-  let timer;
-  return () => {
-    clearTimeout(timer);
-    timer = setTimeout(what, wait);
-  };
-};
-
 // ---------------------------------------------------------------- what a person does
 
 async function send(text, files, how) {
@@ -153,7 +187,7 @@ async function send(text, files, how) {
     await session.create(id);
     if (state.draft.mode) await session.mode(state.draft.mode);
     if (state.draft.model) await session.model(state.draft.model);
-    view = openThread({ id, title: "", state: "idle", sessionScope: id });
+    view = await openThread({ id, title: "", state: "idle", sessionScope: id });
     await view.ready;
   } else {
     await view.api.create(view.threadId);
@@ -207,12 +241,14 @@ $("model").addEventListener("change", run(async () => {
 
 $("new-thread").addEventListener("click", newThread);
 $("earlier").addEventListener("click", run(() => state.view?.earlier()));
-$("waiting").addEventListener("click", () => {
+$("waiting").addEventListener("click", run(async () => {
   if (waits.shown) return waits.focus();
   const [next] = elsewhere();
-  const thread = next && threads.find(next.threadId);
-  if (thread) openThread(thread).ready.then(() => waits.focus());
-});
+  if (!next) return undefined;
+  const view = await openThread(ownerOf(next));
+  await view.ready;
+  return waits.focus();
+}));
 $("controller").addEventListener("change", run(() => choose($("controller").value, null)));
 $("resource").addEventListener("change", run(() => choose(state.controller.id, $("resource").value)));
 $("sign-out").addEventListener("click", () => {
@@ -283,12 +319,12 @@ function drawWaiting() {
   if (!total) return;
   const [first] = all;
   const more = total > 1 ? `${total - 1} more` : "";
-  const where = here.length ? "" : `in “${threads.title(threads.find(first.threadId))}”: `;
+  const where = here.length ? "" : `in “${threads.title(ownerOf(first))}”: `;
   bar.replaceChildren(
     el("span", { class: "dot", data: { state: "waiting" }, "aria-hidden": "true" }),
     el("strong", { text: "Waiting for you" }),
     el("span", { class: "waiting-what", text: `${where}${headline(first)}` }),
-    more ? el("span", { class: "badge", text: more }) : null,
+    el("span", { class: "badge", text: more, hidden: !more }),
   );
   bar.setAttribute("aria-label", `Waiting for you: ${kindWord[first.kind] ?? ""} ${where}${headline(first)}${more ? `, and ${more}` : ""}. Go there.`);
   drawTitle();
@@ -350,6 +386,10 @@ $("close-sidebar").addEventListener("click", () => {
 });
 $("open-details").addEventListener("click", () => showDetails(!document.body.classList.contains("details-open")));
 $("close-details").addEventListener("click", () => showDetails(false));
+$("scrim").addEventListener("click", () => {
+  showSidebar(false);
+  showDetails(false, false);
+});
 narrow.addEventListener("change", () => showSidebar(false));
 
 const THEMES = { auto: ["auto", "light"], light: ["sun", "dark"], dark: ["moon", "auto"] };
@@ -383,7 +423,7 @@ addEventListener("keydown", (event) => {
     }
   } else if (event.key === "Escape" && !document.querySelector("dialog[open]")) {
     if (document.body.classList.contains("sidebar-open")) $("close-sidebar").click();
-    else if (document.body.classList.contains("details-open") && narrow.matches) showDetails(false);
+    else if (document.body.classList.contains("details-open") && $("scrim").checkVisibility()) showDetails(false);
   }
 });
 
@@ -393,6 +433,7 @@ whenUnauthorized(() => {
   const dialog = $("token-dialog");
   if (dialog.open) return;
   closeView();
+  transcript.clear();
   $("token-failure").hidden = !token.get();
   $("token-failure").textContent = "The server does not know this token.";
   token.clear();
@@ -437,7 +478,7 @@ async function choose(controllerId, resource, threadId) {
   ]);
   await reloadThreads();
   const thread = threadId && threads.find(threadId);
-  if (thread) openThread(thread);
+  if (thread) await openThread(thread);
   else newThread();
 }
 

@@ -66,7 +66,8 @@ export class Composer {
   }
 
   async add(list) {
-    for (const file of list) {
+    // A copy: the list of the field is emptied when the field is.
+    for (const file of [...list]) {
       const size = this.files.reduce((sum, other) => sum + other.size, file.size);
       if (size > MOST_BYTES) toast(`${file.name} is too large: all files together may have 3 MB.`, "error");
       else if (this.files.length >= MOST_FILES) toast(`A message takes ${MOST_FILES} files at most.`, "error");

@@ -92,7 +92,7 @@ export function ask({ title, text, label, value, action, danger }) {
     });
     dialog.addEventListener("close", () => {
       dialog.remove();
-      if (opener instanceof HTMLElement && opener.isConnected) opener.focus();
+      refocus(opener);
       resolve(dialog.returnValue === "yes" ? (input ? input.value.trim() : true) : null);
     });
     document.body.append(dialog);
@@ -104,6 +104,13 @@ export function ask({ title, text, label, value, action, danger }) {
       form.querySelector("button[value=yes]").focus();
     }
   });
+}
+
+/** Puts the focus back, also where the element was drawn anew in the meantime: its label names it. */
+export function refocus(element) {
+  const label = element?.getAttribute?.("aria-label");
+  const there = element?.isConnected ? element : label && document.querySelector(`[aria-label="${CSS.escape(label)}"]`);
+  there?.focus();
 }
 
 /** Says something to a screen reader, and nothing on the screen. */

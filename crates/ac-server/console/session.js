@@ -117,7 +117,7 @@ export class ThreadView {
         answers = await Promise.all([
           this.api.messages(this.threadId, 0, PAGE),
           this.api.state(this.threadId),
-          this.api.pending(),
+          this.pending(),
           this.api.queue(),
           this.api.grants(),
         ]);
@@ -164,6 +164,14 @@ export class ThreadView {
     this.isReady();
   }
 
+  /** What waits on this thread: what its session asks, and what another session left on it. */
+  async pending() {
+    const [own, all] = await Promise.all([this.api.pending(), this.api.pending(true)]);
+    const known = new Set(own.map((wait) => wait.id));
+    const mine = own.filter((wait) => wait.threadId === this.threadId || !this.on.isListed(wait.threadId));
+    return [...mine, ...all.filter((wait) => wait.threadId === this.threadId && !known.has(wait.id))];
+  }
+
   takeState(state) {
     this.mode = state.modeId;
     this.model = state.modelId;
@@ -176,7 +184,7 @@ export class ThreadView {
       for (const name of what) {
         if (name === "grants") this.grants = await this.api.grants();
         else if (name === "queue") this.queue = await this.api.queue();
-        else if (name === "pending") this.waits = await this.api.pending();
+        else if (name === "pending") this.waits = await this.pending();
         else if (name === "state") this.takeState(await this.api.state(this.threadId));
       }
       if (!this.closed) this.changed();
@@ -199,10 +207,10 @@ export class ThreadView {
   }
 
   applyView(event) {
-    const waits = event.pending ?? [];
-    // An older view may come after the answer of a request: what a person sees of it is gone with the next.
+    // What another session left on this thread is in no view of this one.
+    const foreign = this.waits.filter((wait) => wait.sessionScope !== undefined && (wait.sessionScope ?? undefined) !== this.api.scope);
     this.view = event.displayState;
-    this.waits = waits;
+    this.waits = [...(event.pending ?? []).filter((wait) => !foreign.some((other) => other.id === wait.id)), ...foreign];
     this.queue = event.queue ?? [];
     this.transcript.applyView(this.view, this.waits);
     this.changed();

@@ -1,13 +1,13 @@
 // The list of threads: which there are, which work, which wait for the person.
 
-import { ago, ask, el, iconButton } from "./dom.js";
+import { ago, ask, el, iconButton, refocus } from "./dom.js";
 
 export class Threads {
   constructor({ list, onOpen, onRename, onDelete }) {
     Object.assign(this, { list, onOpen, onRename, onDelete });
     this.threads = [];
     this.current = null;
-    this.waiting = new Map();
+    this.waiting = new Set();
     list.addEventListener("keydown", (event) => this.move(event));
   }
 
@@ -48,14 +48,14 @@ export class Threads {
   }
 
   draw() {
-    const focused = this.list.contains(document.activeElement) ? document.activeElement.closest("li")?.dataset.id : null;
+    const focused = this.list.contains(document.activeElement) ? document.activeElement : null;
     const rows = this.threads.map((thread) => {
-      const waits = this.waiting.get(thread.id) ?? 0;
+      const waits = this.waiting.has(thread.id);
       const state = waits ? "waiting" : thread.state;
       const says = waits ? "waits for you" : thread.state === "active" ? "at work" : ago(thread.updatedAt);
       const open = el(
         "button",
-        { type: "button", class: "thread-open", "aria-current": thread.id === this.current ? "true" : null, on: { click: () => this.onOpen(thread) } },
+        { type: "button", class: "thread-open", "aria-label": `${this.title(thread)}, ${says}`, "aria-current": thread.id === this.current ? "true" : null, on: { click: () => this.onOpen(thread) } },
         el("span", { class: "dot", data: { state }, "aria-hidden": "true" }),
         el("span", { class: "thread-title", text: this.title(thread) }),
         el("span", { class: "thread-when", text: says }),
@@ -70,6 +70,6 @@ export class Threads {
     });
     if (!rows.length) rows.push(el("li", { class: "quiet empty", text: "No threads yet." }));
     this.list.replaceChildren(...rows);
-    if (focused) this.list.querySelector(`li[data-id="${CSS.escape(focused)}"] .thread-open`)?.focus();
+    if (focused) refocus(focused);
   }
 }

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { Server, missing, openBrowser, openPage, press, rests, say, shot, waitsFor } from "./driver.mjs";
+import { Server, Wire, missing, openBrowser, openPage, press, rests, runAcode, say, shot, waitsFor } from "./driver.mjs";
 import { startModel } from "./model.mjs";
 
 const why = missing();
@@ -112,29 +112,40 @@ describe("console", { skip: why ?? false, timeout: 300_000 }, () => {
     });
 
     test("what happened while the connection was lost is shown, and where it begins", async () => {
-      const { page, problems, close } = await openPage(browser, server.url);
+      const wire = await Wire.to(server.port);
+      const { page, problems, close } = await openPage(browser, wire.url);
       await say(page, "Tell me about rivers");
       await page.locator("#wait .choice").first().waitFor();
-      await page.context().setOffline(true);
-      // A connection that is cut says so by itself; one that goes on in spite of it is cut here.
-      await page.evaluate(() => dispatchEvent(new Event("offline")));
+      const known = await page.locator("#transcript .message").count();
+      wire.cut();
+      await page.locator("#connection").waitFor();
+      await page.waitForTimeout(2000);
+      // Somebody else answers.
       const thread = new URLSearchParams(new URL(page.url()).hash.slice(1)).get("t");
-      const base = `${server.url}api/agent-controller/acode/sessions/local`;
       const scope = `sessionScope=${encodeURIComponent(thread)}`;
-      const { pending } = await (await fetch(`${base}/pending?${scope}`)).json();
-      await new Promise((resolve) => setTimeout(resolve, 2000));
-      const answer = { action: "reply", value: pending[0].payload.options[0].label };
-      const sent = await fetch(`${base}/pending/${encodeURIComponent(pending[0].id)}?${scope}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(answer) });
+      const base = `${server.url}api/agent-controller/acode/sessions/local/pending`;
+      const { pending } = await (await fetch(`${base}?${scope}`)).json();
+      const body = JSON.stringify({ action: "reply", value: pending[0].payload.options[0].label });
+      const sent = await fetch(`${base}/${encodeURIComponent(pending[0].id)}?${scope}`, { method: "POST", headers: { "content-type": "application/json" }, body });
       assert.equal(sent.status, 200);
-      await new Promise((resolve) => setTimeout(resolve, 1500));
-      await page.context().setOffline(false);
+      await page.waitForTimeout(2500);
+      assert.equal(await page.locator("#transcript .message").count(), known, "nothing came through");
+      wire.mend();
       await waitsFor(page, /^Allow: Write /);
-      assert.deepEqual(problems, []);
+      await page.locator("#connection").waitFor({ state: "hidden" });
+      await shot(page, "09-missed");
+      const order = await page.locator("#transcript > *").evaluateAll((all) => all.map((node) => (node.classList.contains("divider") ? "divider" : node.classList.contains("message") ? "message" : "event")));
+      assert.equal(order.indexOf("divider"), order.filter((kind) => kind !== "event").indexOf("divider"));
+      assert.equal(order.slice(0, order.indexOf("divider")).filter((kind) => kind === "message").length, known);
+      assert.ok(order.slice(order.indexOf("divider")).includes("message"), `what was missed follows: ${order}`);
+      assert.equal(await page.locator('.tool-card[data-state="waiting"]').count(), 1);
       await press(page, "Approve");
       await waitsFor(page, "A plan waits for your decision");
       await press(page, "Reject");
       await rests(page);
+      assert.deepEqual(problems, []);
       await close();
+      wire.close();
     });
 
     test("a whole job is done with the keyboard alone", async () => {
@@ -240,11 +251,11 @@ describe("console", { skip: why ?? false, timeout: 300_000 }, () => {
     /** What could run, load or lead away, if the page had made it of a text. */
     const inert = (page) =>
       page.evaluate(() => {
-        const inside = (selector) => document.querySelectorAll(`#transcript ${selector}, #wait ${selector}, #details ${selector}, #sidebar ${selector}`).length;
+        const inside = (selector) => document.querySelectorAll(`:is(#transcript, #wait, #details, #sidebar, #waiting, #title) :is(${selector})`).length;
         const drawings = [...document.querySelectorAll("svg")].filter((svg) => !svg.classList.contains("icon")).length;
         const handlers = [...document.querySelectorAll("#app *")].filter((node) => node.getAttributeNames().some((name) => name.startsWith("on"))).length;
         const links = [...document.querySelectorAll("a[href]")].map((a) => a.href).filter((href) => !/^(https?:|mailto:)/.test(href) || href.includes("/api/"));
-        return { pwned: window.pwned, made: inside("script, iframe, img, style, form, object, embed, base, math, link") - inside("form#composer"), drawings, handlers, links };
+        return { pwned: window.pwned, made: inside("script, iframe, img, style, form, object, embed, base, math, link, video, audio"), drawings, handlers, links };
       });
     const clean = { pwned: undefined, made: 0, drawings: 0, handlers: 0, links: [] };
 
@@ -448,6 +459,41 @@ describe("console", { skip: why ?? false, timeout: 300_000 }, () => {
       assert.deepEqual(problems, []);
       await close();
     });
+  });
+
+  test("a server with tokens asks for one, and takes the right one only", async () => {
+    const server = await Server.start(["--auth", "tokens"], {}, (folder, data) => {
+      const made = runAcode(["--data", data, "token", "add", "ada", "--auth", "tokens"], folder);
+      assert.equal(made.status, 0, made.stderr);
+      return { token: made.stdout.trim() };
+    });
+    try {
+      const { page, problems, close } = await openPage(browser, server.url, {}, "#token-dialog");
+      await shot(page, "18-token");
+      assert.equal(await page.evaluate(() => document.activeElement.id), "token");
+      await page.keyboard.press("Escape");
+      assert.equal(await page.locator("#token-dialog").isVisible(), true, "there is nothing behind it");
+      await page.locator("#token").fill("ac_wrong");
+      await page.keyboard.press("Enter");
+      await page.getByText("The server does not know this token.").waitFor();
+      await page.locator("#token").fill(server.token);
+      await page.keyboard.press("Enter");
+      await page.locator("#token-dialog").waitFor({ state: "hidden" });
+      await page.locator("#mode option").first().waitFor({ state: "attached" });
+      await say(page, "Write something");
+      await page.locator("#wait .choice").first().waitFor();
+      // It is kept for this tab, and in no address.
+      assert.equal(page.url().includes(server.token), false);
+      await page.reload();
+      await page.locator("#wait .choice").first().waitFor();
+      await page.getByRole("button", { name: "Forget the token" }).click();
+      await page.locator("#token-dialog").waitFor();
+      assert.equal(await page.locator("#transcript .message").count(), 0);
+      assert.deepEqual(problems, []);
+      await close();
+    } finally {
+      await server.stop();
+    }
   });
 
   test("the Markdown library is the published one", () => {

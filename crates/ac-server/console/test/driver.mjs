@@ -2,7 +2,7 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -41,7 +41,7 @@ async function freePort() {
 
 /** `acode serve` in a project of its own. */
 export class Server {
-  static async start(args = [], env = {}) {
+  static async start(args = [], env = {}, prepare = () => ({})) {
     const server = new Server();
     server.root = mkdtempSync(join(tmpdir(), "console-"));
     server.folder = join(server.root, "project");
@@ -50,6 +50,7 @@ export class Server {
     server.port = await freePort();
     server.args = args;
     server.env = env;
+    Object.assign(server, prepare(server.folder, join(server.root, "data")));
     await server.up();
     return server;
   }
@@ -92,13 +93,52 @@ export class Server {
   }
 }
 
+/** A wire to a server that can be cut, and mended. */
+export class Wire {
+  static async to(port) {
+    const wire = new Wire();
+    wire.sockets = new Set();
+    wire.server = createServer((near) => {
+      if (wire.isCut) return near.destroy();
+      const far = connect(port, "127.0.0.1");
+      for (const [one, other] of [[near, far], [far, near]]) {
+        wire.sockets.add(one);
+        one.on("error", () => other.destroy());
+        one.on("close", () => {
+          wire.sockets.delete(one);
+          other.destroy();
+        });
+        one.pipe(other);
+      }
+      return undefined;
+    });
+    await new Promise((resolve) => wire.server.listen(0, "127.0.0.1", resolve));
+    wire.url = `http://127.0.0.1:${wire.server.address().port}/`;
+    return wire;
+  }
+
+  cut() {
+    this.isCut = true;
+    for (const socket of this.sockets) socket.destroy();
+  }
+
+  mend() {
+    this.isCut = false;
+  }
+
+  close() {
+    this.cut();
+    this.server.close();
+  }
+}
+
 /** Runs acode to its end. */
 export function runAcode(args, cwd) {
   return spawnSync(acode, args, { cwd, encoding: "utf8" });
 }
 
 /** A page, and what must never happen on it. */
-export async function openPage(browser, url, options = {}) {
+export async function openPage(browser, url, options = {}, ready = "#mode option") {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
   const page = await context.newPage();
   const problems = [];
@@ -115,7 +155,7 @@ export async function openPage(browser, url, options = {}) {
   await page.addInitScript(() => addEventListener("securitypolicyviolation", (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
   page.on("console", (message) => message.text().startsWith("policy:") && problems.push(message.text()));
   await page.goto(url);
-  await page.locator("#mode option").first().waitFor({ state: "attached" });
+  await page.locator(ready).first().waitFor({ state: "attached" });
   return { page, problems, close: () => context.close() };
 }
 
