@@ -33,7 +33,7 @@ pub(crate) fn run(root: &Path) -> Result<Verdict, Box<dyn Error>> {
     }
     let acode = cargo::target_dir().join("debug").join(format!("acode{}", std::env::consts::EXE_SUFFIX));
     let mut tests = Command::new("node");
-    tests.args(["--test", "--test-concurrency=1", "--test-reporter=spec", "console.test.mjs"]).current_dir(&folder);
+    tests.args(["--test", "--test-concurrency=1", "--test-force-exit", "--test-reporter=spec", "console.test.mjs"]).current_dir(&folder);
     tests.env("AC_ACODE", acode).env("AC_CHROMIUM", browser).env("AC_NO_PROBE", "1");
     Ok(Verdict::check(if tests.status()?.success() { vec![] } else { vec!["tests of the console failed".to_owned()] }))
 }

@@ -107,7 +107,16 @@ async function begun(thread) {
 /** The thread on whose page a wait is answered: a subagent works on a thread that is not listed. */
 const ownerOf = (wait) => threads.find(wait.threadId) ?? threads.threads.find((thread) => thread.sessionScope && thread.sessionScope === wait.sessionScope);
 
-const reloadThreads = run(async () => {
+/** A list that cannot be had right now is no news: the connection says it. */
+async function reloadThreads() {
+  try {
+    await readThreads();
+  } catch (error) {
+    if (error.status && error.status !== 401 && error.status < 500) toast(error.message, "error");
+  }
+}
+
+async function readThreads() {
   if (!state.controller) return;
   const [list, pending] = await Promise.all([api().threads(), api().pending(true)]);
   threads.threads = list;
@@ -115,7 +124,7 @@ const reloadThreads = run(async () => {
   threads.set(list, new Set(state.pending.map((wait) => ownerOf(wait).id)));
   drawTitle();
   drawWaiting();
-});
+}
 
 function closeView() {
   state.view?.close();
@@ -476,7 +485,7 @@ async function choose(controllerId, resource, threadId) {
     // A session that never begins tells how one would begin.
     api(`console-${randomId(8)}`).state(),
   ]);
-  await reloadThreads();
+  await readThreads();
   const thread = threadId && threads.find(threadId);
   if (thread) await openThread(thread);
   else newThread();
@@ -503,7 +512,7 @@ $("welcome").append(
 setInterval(() => document.visibilityState === "visible" && !$("token-dialog").open && state.controller && reloadQuietly(), POLL);
 document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && state.controller && reloadQuietly());
 
-/** A list that cannot be had right now is no news: the connection says it. */
+/** Not while there is no connection. */
 function reloadQuietly() {
   if (!["waiting", "connecting"].includes(document.body.dataset.connection)) reloadThreads();
 }

@@ -55,7 +55,8 @@ export class ThreadView {
         this.sync();
       } else {
         this.back = { lastId: this.transcript.lastId, away: Date.now() - (this.lostAt ?? Date.now()), told: false };
-        this.load("queue", "grants", "state");
+        // Events of that time are told again; views are not made where nobody looks.
+        this.load("state", "pending", "queue", "grants");
       }
       if (this.lostAt) announce("Connected again.");
       this.lostAt = null;
@@ -173,6 +174,7 @@ export class ThreadView {
   }
 
   takeState(state) {
+    this.view = { ...this.view, isRunning: state.running, tasks: state.tasks, tokenUsage: state.tokenUsage };
     this.mode = state.modeId;
     this.model = state.modelId;
     this.settings = state.settings ?? {};
@@ -187,6 +189,7 @@ export class ThreadView {
         else if (name === "pending") this.waits = await this.pending();
         else if (name === "state") this.takeState(await this.api.state(this.threadId));
       }
+      this.transcript.applyView(this.view, this.waits);
       if (!this.closed) this.changed();
     } catch {
       // The connection says it already.

@@ -138,10 +138,14 @@ export class Transcript {
     Object.assign(this, { scroller, list, latest });
     this.stick = true;
     let top = 0;
+    let touched = -Infinity;
+    for (const type of ["wheel", "touchmove", "keydown", "pointerdown"]) {
+      scroller.addEventListener(type, () => (touched = performance.now()), { passive: true });
+    }
     scroller.addEventListener("scroll", () => {
-      // Only who scrolls up leaves the end; what grows below does not make anybody leave it.
+      // Only a person who scrolls up leaves the end; what moves by itself does not make anybody leave it.
       if (scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 48) this.stick = true;
-      else if (scroller.scrollTop < top - 1) this.stick = false;
+      else if (scroller.scrollTop < top - 1 && performance.now() - touched < 1500) this.stick = false;
       top = scroller.scrollTop;
       this.latest.hidden = this.stick;
     });

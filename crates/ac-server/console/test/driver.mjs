@@ -113,6 +113,7 @@ export class Wire {
       return undefined;
     });
     await new Promise((resolve) => wire.server.listen(0, "127.0.0.1", resolve));
+    wire.server.unref();
     wire.url = `http://127.0.0.1:${wire.server.address().port}/`;
     return wire;
   }
