@@ -205,15 +205,17 @@ async function send(text, files, how) {
   if (how === "after") await view.api.followUp(text);
   else if (how === "instead") await view.api.steer(text);
   else await view.api.send(text, files);
+  entitle(view, text);
   view.load("queue");
-  const known = threads.find(view.threadId);
-  if (!known?.title) {
-    const title = text.trim().split("\n", 1)[0].slice(0, 80);
-    if (title) await view.api.rename(view.threadId, title);
-  }
-  reloadThreads();
   return true;
 }
+
+/** A thread without a title is called by the first words that were said in it. */
+const entitle = run(async (view, text) => {
+  const title = text.trim().split("\n", 1)[0].slice(0, 80);
+  if (title && !threads.find(view.threadId)?.title) await view.api.rename(view.threadId, title);
+  await reloadThreads();
+});
 
 async function stop() {
   await state.view?.api.abort();

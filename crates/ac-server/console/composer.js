@@ -129,7 +129,8 @@ export class Composer {
     } finally {
       this.busy = false;
       this.draw();
-      this.input.focus();
+      // Who went on to something else in the meantime stays there.
+      if (document.activeElement === document.body || this.form.contains(document.activeElement)) this.input.focus();
     }
   }
 }

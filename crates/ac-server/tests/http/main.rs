@@ -1,6 +1,7 @@
 //! The server over real sockets.
 
 mod attack;
+mod console;
 mod own;
 mod recorded;
 mod routes;
