@@ -1,6 +1,7 @@
 //! Checks of this workspace; `cargo xtask help` says which.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
+mod browser;
 mod cargo;
 mod features;
 mod layers;

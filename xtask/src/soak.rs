@@ -3,7 +3,7 @@
 use std::{error::Error, path::Path};
 
 use crate::{
-    cargo, features,
+    browser, cargo, features,
     report::{Report, Verdict},
 };
 
@@ -73,6 +73,12 @@ pub(crate) fn run(root: &Path, args: &[String], report: &mut Report) -> Result<(
             report.stage(step.name, step.what, || Ok(Verdict::child(&cargo::run(&mut command)?)));
         }
     }
+    let what = "the console in a real browser";
+    if wanted(args, "console") {
+        report.stage("console", what, || browser::run(root));
+    } else {
+        report.stage("console", what, || Ok(Verdict::skipped("left out on request")));
+    }
     let what = "every crate with each pair of its features";
     if wanted(args, "powerset") {
         report.stage("powerset", what, || {
@@ -87,7 +93,7 @@ pub(crate) fn run(root: &Path, args: &[String], report: &mut Report) -> Result<(
 
 /// The names of the steps.
 pub(crate) fn names() -> String {
-    STEPS.iter().map(|step| step.name).chain(["powerset"]).collect::<Vec<_>>().join(", ")
+    STEPS.iter().map(|step| step.name).chain(["console", "powerset"]).collect::<Vec<_>>().join(", ")
 }
 
 fn wanted(args: &[String], name: &str) -> bool {

@@ -9,6 +9,7 @@
 
 mod auth;
 mod call;
+mod console;
 mod failure;
 mod frames;
 mod handlers;

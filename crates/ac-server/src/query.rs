@@ -31,6 +31,11 @@ impl Query {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
+    /// Whether a switch is on.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| value == "1" || value == "true")
+    }
+
     /// `?requestContext=`: JSON, or base64 of JSON.
     fn context(&self) -> Map<String, Value> {
         let Some(text) = self.get("requestContext") else { return Map::new() };

@@ -10,6 +10,7 @@ use axum::{
 
 use crate::{
     call::{self, Call, Reply},
+    console,
     failure::{Failure, Issue},
     handlers::{answers, controllers, own, permissions, sessions, system, talk, threads},
     query::{MessageList, Query, ThreadList},
@@ -202,7 +203,7 @@ pub(crate) static ROUTES: &[Route] = &[
     ),
     Route::post(s!("/thread"), "switchThread", "Moves the session to a thread.", &[need("threadId", Kind::Name)], run!(threads::switch)),
     Route::get(s!("/threads"), "listThreads", "Threads of the resource, newest first.", run!(threads::list))
-        .query(&["limit", "tags"])
+        .query(&["all", "limit", "tags"])
         .checked(|query| ThreadList::read(query).map(drop)),
     Route::post(s!("/threads"), "createThread", "Makes a thread and moves to it.", &[may("title", Kind::Name)], run!(threads::create)),
     Route::post(
@@ -248,7 +249,7 @@ pub(crate) static ROUTES: &[Route] = &[
     ),
     Route::put(s!("/state"), "setState", "Sets keys of the session's state.", &[need("state", Kind::Record)], run!(sessions::set_state)),
     // Ours.
-    Route::get(s!("/pending"), "listPending", "Everything that waits for a person.", run!(own::pending)),
+    Route::get(s!("/pending"), "listPending", "Everything that waits for a person.", run!(own::pending)).query(&["all"]),
     Route::post(
         s!("/pending/{pendingId}"),
         "answerPending",
@@ -291,7 +292,7 @@ pub(crate) static ROUTES: &[Route] = &[
 
 /// The whole table as an axum router.
 pub(crate) fn router(app: &Arc<App>) -> Router {
-    let mut router = Router::new();
+    let mut router = console::routes(app);
     for route in ROUTES {
         let path = match route.path.strip_prefix("/-") {
             Some(outside) => outside.to_owned(),

@@ -16,7 +16,7 @@ pub(crate) async fn modes(call: Call) -> Result<Reply, Failure> {
 }
 
 pub(crate) async fn models(call: Call) -> Result<Reply, Failure> {
-    let more = call.query.get("all").is_some_and(|value| value == "1" || value == "true");
+    let more = call.query.is_set("all");
     let models: Vec<_> = call
         .served()?
         .1

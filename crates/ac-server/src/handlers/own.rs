@@ -14,18 +14,22 @@ use crate::{
     query::request_context,
 };
 
+/// What waits for a person: in this session, or with `all=1` in every session of the resource.
 pub(crate) async fn pending(call: Call) -> Result<Reply, Failure> {
-    let all: Vec<_> = call
-        .look()
-        .await?
-        .pending()
-        .await?
+    let key = call.key()?;
+    let open = if call.query.is_set("all") {
+        let all = call.controller()?.pending().await?;
+        all.into_iter().filter(|open| open.session.resource == key.resource).collect()
+    } else {
+        call.look().await?.pending().await?
+    };
+    let all: Vec<_> = open
         .into_iter()
         .map(|open| {
             json!({
                 "id": open.id, "kind": open.kind.as_str(), "toolCallId": open.call, "toolName": open.tool, "args": open.args,
                 "payload": open.payload, "answerSchema": open.answer_schema, "runId": open.run, "threadId": open.thread,
-                "since": open.since.to_string(), "parentToolCallId": open.parent_call,
+                "since": open.since.to_string(), "parentToolCallId": open.parent_call, "sessionScope": open.session.scope,
             })
         })
         .collect();

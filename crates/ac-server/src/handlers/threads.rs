@@ -45,7 +45,14 @@ pub(crate) async fn list(call: Call) -> Result<Reply, Failure> {
         let page = controller.threads(&query).await?;
         for info in page.items {
             let head = controller.storage().runs().head(&info.id).await.map_err(ac_controller::ControllerError::from)?;
-            threads.push(listed(&info, head.is_some_and(|head| head.value.active_run.is_some())));
+            let mut row = listed(&info, head.is_some_and(|head| head.value.active_run.is_some()));
+            if call.query.is_set("all")
+                && let Value::Object(fields) = &mut row
+            {
+                fields.insert("createdAt".into(), json!(info.created_at.to_string()));
+                fields.insert("sessionScope".into(), info.metadata.get("scope").cloned().unwrap_or_default());
+            }
+            threads.push(row);
             if limit > 0 && threads.len() == limit {
                 return Ok(Reply::Json(json!({ "threads": threads })));
             }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::string_slice, clippy::print_stderr)]
 
 mod attack;
+mod console;
 mod own;
 mod recorded;
 mod routes;
