@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use ac_agent::{RunError, RunErrorKind, RunHost, RunRef};
-use ac_core::{Decision, EventBody, ModelError, ModelId, ModelProvider, ThreadId, ToolDefinition, event::EndReason, tool::Capabilities};
+use ac_core::{Decision, EventBody, ModelError, ModelId, ModelProvider, ThreadId, ToolDefinition, event::EndReason, permission::{Reason, Verdict}, tool::Capabilities};
 use ac_engine::{Outbox, OutboxAction, Profile, RunSnapshot};
 use ac_tools::ToolSet;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{Session, run::THREAD_KEY};
+use super::{
+    Session,
+    run::{THREAD_KEY, UNATTENDED_KEY},
+};
 use crate::feed::About;
 
 struct Host(Session);
@@ -32,7 +35,12 @@ impl RunHost for Host {
     }
 
     fn decide(&self, profile: &Profile, definition: &ToolDefinition, _: &Value) -> Decision {
-        self.0.decide_in(definition, Some(&profile.tools))
+        let mut decision = self.0.decide_in(definition, Some(&profile.tools));
+        // Where nobody can be asked, the run was started as one that does not ask.
+        if decision.verdict == Verdict::Ask && profile.host.get(UNATTENDED_KEY).and_then(Value::as_bool) == Some(true) {
+            decision = Decision { verdict: Verdict::Allow, reason: Reason::Yolo };
+        }
+        decision
     }
 
     fn capabilities(&self, run: &RunRef) -> Capabilities {
