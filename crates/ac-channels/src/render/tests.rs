@@ -87,7 +87,7 @@ fn a_text_that_grows_keeps_its_first_messages() {
     let text = "One sentence after another. ".repeat(300);
     let all = messages(&text, Dialect::Discord, 500, LengthUnit::Utf16);
     for upto in (0..text.len()).step_by(97) {
-        let early = messages(&text[..upto], Dialect::Discord, 500, LengthUnit::Utf16);
+        let early = messages(text.split_at(upto).0, Dialect::Discord, 500, LengthUnit::Utf16);
         let settled = early.len().saturating_sub(1);
         assert_eq!(early[..settled], all[..settled]);
     }

@@ -35,7 +35,8 @@ async fn only_the_person_who_asked_decides_in_a_group() {
     assert!(card.text.contains("U1") && card.buttons.is_empty(), "{card:?}");
     assert_eq!(desk.done(), ["write c1"]);
     // A second press, of the other button too.
-    let late = Shown { buttons: same.buttons.clone(), ..card.clone() };
+    let mut late = card.clone();
+    late.buttons.clone_from(&same.buttons);
     life.press("T3", &late, "U1", "Decline").await;
     desk.noticed("Already decided by U1").await;
     assert_eq!(desk.done(), ["write c1"]);
