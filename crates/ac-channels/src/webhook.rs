@@ -198,7 +198,12 @@ impl ChannelAdapter for SignedWebhook {
         body.insert("type".into(), "post".into());
         body.insert("conversation".into(), to.channel.clone().into());
         let answer = self.send(&id, &Value::Object(body)).await?;
-        Ok(answer.get("message").and_then(Value::as_str).map_or(id, str::to_owned))
+        let message = answer.get("message").and_then(Value::as_str).map_or(id, str::to_owned);
+        if key.again && self.capabilities.edits {
+            // The receiver may know it from an earlier attempt, which said what it said then.
+            self.edit(to, &message, post).await?;
+        }
+        Ok(message)
     }
 
     async fn edit(&self, to: &Conversation, message: &str, post: &Post) -> Result<(), ChannelError> {

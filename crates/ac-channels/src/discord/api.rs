@@ -95,7 +95,12 @@ impl ChannelAdapter for Discord {
         body.insert("enforce_nonce".into(), true.into());
         let body = Value::Object(body);
         let answer = self.call(Method::POST, &format!("/channels/{}/messages", to.channel), Body::Json(&body)).await?;
-        named(&answer)
+        let id = named(&answer)?;
+        if key.again {
+            // By its nonce it may be an earlier one, which says what it said then.
+            self.edit(to, &id, post).await?;
+        }
+        Ok(id)
     }
 
     async fn edit(&self, to: &Conversation, message: &str, post: &Post) -> Result<(), ChannelError> {

@@ -34,7 +34,7 @@ impl Dialect {
             let after = letters.peek().copied();
             match self {
                 Self::Plain => out.push(letter),
-                Self::TelegramHtml => entity(letter, out),
+                Self::TelegramHtml => html(letter, out),
                 Self::Slack => {
                     let outside = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
                     // Mrkdwn has no escape. A mark between letters is none; any other is kept from opening or closing anything.
@@ -94,7 +94,7 @@ impl Dialect {
                 } else {
                     out.push_str(&format!("<pre><code class=\"language-{language}\">"));
                 }
-                text.chars().for_each(|c| entity(c, &mut out));
+                text.chars().for_each(|c| html(c, &mut out));
                 out.push_str(if language.is_empty() { "</pre>" } else { "</code></pre>" });
                 out
             }
@@ -215,13 +215,13 @@ fn telegram(span: &Span, out: &mut String) {
     let marks = [(span.style.bold, "b"), (span.style.italic, "i"), (span.style.strike, "s"), (span.style.code, "code")];
     if let Some(link) = link {
         out.push_str("<a href=\"");
-        link.chars().for_each(|c| entity(c, out));
+        link.chars().for_each(|c| html(c, out));
         out.push_str("\">");
     }
     for (_, tag) in marks.iter().filter(|(on, _)| *on) {
         out.push_str(&format!("<{tag}>"));
     }
-    span.text.chars().for_each(|c| entity(c, out));
+    span.text.chars().for_each(|c| html(c, out));
     for (_, tag) in marks.iter().rev().filter(|(on, _)| *on) {
         out.push_str(&format!("</{tag}>"));
     }
@@ -234,13 +234,20 @@ fn is_web(link: &str) -> bool {
     ["https://", "http://", "mailto:"].iter().any(|scheme| link.starts_with(scheme))
 }
 
+/// The three that Slack knows; it shows any other entity as it stands.
 fn entity(letter: char, out: &mut String) {
     match letter {
         '&' => out.push_str("&amp;"),
         '<' => out.push_str("&lt;"),
         '>' => out.push_str("&gt;"),
-        '"' => out.push_str("&quot;"),
         letter => out.push(letter),
+    }
+}
+
+fn html(letter: char, out: &mut String) {
+    match letter {
+        '"' => out.push_str("&quot;"),
+        letter => entity(letter, out),
     }
 }
 
