@@ -14,6 +14,8 @@ pub mod model;
 pub mod pairing;
 #[cfg(feature = "bins")]
 pub mod scenario;
+#[cfg(feature = "platforms")]
+pub mod platforms;
 pub mod server;
 pub mod shared;
 pub mod store;

@@ -2,7 +2,7 @@
 //!
 //! It runs on a thread of its own, so a test may block, pause its clock or be a plain function.
 
-mod connection;
+pub(crate) mod connection;
 mod framing;
 mod reply;
 pub mod turn;

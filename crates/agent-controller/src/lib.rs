@@ -6,6 +6,9 @@
 
 /// Agents without sessions: one driver that runs the engine against model, tools and storage.
 pub use ac_agent as agent;
+/// Chat channels: Slack, Discord, Telegram, signed webhooks.
+#[cfg(feature = "channels")]
+pub use ac_channels as channels;
 /// Controllers and sessions: modes, models, permissions, threads, events.
 pub use ac_controller as controller;
 /// The data and the contracts: messages, tools, models, permissions, events.

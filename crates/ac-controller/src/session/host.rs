@@ -14,7 +14,11 @@ use ac_tools::ToolSet;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-use super::{Session, children::only_says_why, run::THREAD_KEY};
+use super::{
+    Session,
+    children::only_says_why,
+    run::{THREAD_KEY, UNATTENDED_KEY},
+};
 use crate::feed::About;
 
 struct Host(Session);
@@ -41,9 +45,12 @@ impl RunHost for Host {
     }
 
     fn decide(&self, profile: &Profile, definition: &ToolDefinition, _: &Value) -> Decision {
-        let decision = self.0.decide_in(definition, Some(&profile.tools));
-        if decision.verdict == Verdict::Ask && only_says_why(profile, &definition.name) {
-            return Decision { verdict: Verdict::Allow, reason: Reason::Default };
+        let mut decision = self.0.decide_in(definition, Some(&profile.tools));
+        // Where nobody can be asked, the run was started as one that does not ask.
+        if decision.verdict == Verdict::Ask && profile.host.get(UNATTENDED_KEY).and_then(Value::as_bool) == Some(true) {
+            decision = Decision { verdict: Verdict::Allow, reason: Reason::Yolo };
+        } else if decision.verdict == Verdict::Ask && only_says_why(profile, &definition.name) {
+            decision = Decision { verdict: Verdict::Allow, reason: Reason::Default };
         }
         decision
     }

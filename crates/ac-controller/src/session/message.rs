@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use ac_core::{
-    Message, Part,
+    Message, MessageId, Part,
     message::{Author, FilePart, FileSource},
 };
 use base64::Engine as _;
@@ -17,6 +17,8 @@ pub struct UserMessage {
     files: Vec<FilePart>,
     author: Option<Author>,
     host: Map<String, Value>,
+    id: Option<MessageId>,
+    pub(crate) unattended: bool,
     pub(crate) request_context: Map<String, Value>,
 }
 
@@ -55,6 +57,21 @@ impl UserMessage {
         self
     }
 
+    /// The id that the message is stored under, for a caller that may come twice with the same one: see
+    /// [`submit_once`](crate::Session::submit_once). A fresh one, unless set. Must be unique in its thread.
+    pub fn id(mut self, id: impl Into<MessageId>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Nobody can be asked where this message comes from: the run that it starts, and that run's subagents, run what is not denied without
+    /// asking, to the run's end. `deny` rules and the mode's allow-list hold (SPEC N-15). The mark belongs to that run alone; a message
+    /// that joins an open run changes nothing.
+    pub fn unattended(mut self) -> Self {
+        self.unattended = true;
+        self
+    }
+
     /// The message as it is stored.
     pub(crate) fn into_message(self, shared: &Shared) -> Result<(Message, Map<String, Value>), ControllerError> {
         if self.text.is_empty() && self.files.is_empty() {
@@ -65,6 +82,9 @@ impl UserMessage {
             return Err(ControllerError::new(ControllerErrorKind::TooLarge, message));
         }
         let mut message = shared.user_message(self.text);
+        if let Some(id) = self.id {
+            message.id = id;
+        }
         message.parts.extend(self.files.into_iter().map(|file| match inlined(&file) {
             Some(text) => Part::text(text),
             None => Part::File(file),

@@ -33,15 +33,22 @@ impl Session {
     /// As [`Session::submit`].
     pub async fn follow_up(&self, message: impl Into<UserMessage>) -> Result<Queued, ControllerError> {
         let turn = self.turn().await?;
-        let (message, request_context) = message.into().into_message(self.shared())?;
+        let message = message.into();
+        let unattended = message.unattended;
+        let (message, request_context) = message.into_message(self.shared())?;
         let thread = self.bound_thread().await?;
         let id = message.id.clone();
         let waits = self.refresh().await?.queue.iter().any(|item| item.thread == thread);
         let open = if waits { None } else { Some(self.close_finished(&thread).await?) };
         match open {
             Some(None) => {
-                let start =
-                    Start { thread: thread.clone(), message: message.clone(), request_context: request_context.clone(), from_queue: false };
+                let start = Start {
+                    thread: thread.clone(),
+                    message: message.clone(),
+                    request_context: request_context.clone(),
+                    from_queue: false,
+                    unattended,
+                };
                 match self.start_run(start).await {
                     Err(error) if error.kind() == ControllerErrorKind::Run(ac_agent::RunErrorKind::Busy) => {}
                     other => return Ok(Queued { message: id, started: Some(other?) }),
@@ -52,7 +59,7 @@ impl Session {
             }
             _ => {}
         }
-        let item = FollowUp { thread: thread.clone(), message, request_context };
+        let item = FollowUp { thread: thread.clone(), message, request_context, unattended };
         self.write(
             |record| {
                 record.queue.push(item.clone());
@@ -168,7 +175,7 @@ impl Session {
             if self.close_finished(thread).await?.is_some() {
                 return Ok(None);
             }
-            let FollowUp { message, request_context, .. } = item.clone();
+            let FollowUp { message, request_context, unattended, .. } = item.clone();
             // A run that closed meanwhile may have begun with this item.
             if self.shared().storage.messages().get(thread, &message.id).await?.is_some() {
                 let id = message.id;
@@ -182,7 +189,7 @@ impl Session {
                 .await?;
                 continue;
             }
-            let start = Start { thread: thread.clone(), message, request_context, from_queue: true };
+            let start = Start { thread: thread.clone(), message, request_context, from_queue: true, unattended };
             return match self.start_run(start).await {
                 Err(error) if error.kind() == ControllerErrorKind::Run(ac_agent::RunErrorKind::Busy) => Ok(None),
                 other => other.map(Some),

@@ -69,6 +69,9 @@ pub(crate) struct FollowUp {
     /// What its run is given.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) request_context: Map<String, Value>,
+    /// Nobody can be asked where it comes from.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) unattended: bool,
 }
 
 impl SessionRecord {

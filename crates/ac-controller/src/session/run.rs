@@ -80,11 +80,14 @@ fn settlement(status: &RunStatus) -> Settlement {
 }
 
 /// What a run starts from.
+#[derive(Clone)]
 pub(crate) struct Start {
     pub(crate) thread: ThreadId,
     pub(crate) message: Message,
     pub(crate) request_context: Map<String, Value>,
     pub(crate) from_queue: bool,
+    /// Nobody can be asked.
+    pub(crate) unattended: bool,
 }
 
 /// How often a message tries again when the run that it meets ends at that moment.
@@ -112,15 +115,49 @@ impl Session {
     /// [`NoModel`](ControllerErrorKind::NoModel), or when the store does not answer. The message was not taken then.
     pub async fn submit(&self, message: impl Into<UserMessage>) -> Result<Submitted, ControllerError> {
         let turn = self.turn().await?;
-        let (message, request_context) = message.into().into_message(self.shared())?;
+        let message = message.into();
+        let unattended = message.unattended;
+        let (message, request_context) = message.into_message(self.shared())?;
         let thread = self.bound_thread().await?;
         let id = message.id.clone();
-        let submitted = self.deliver_or_start(thread, message, request_context, true).await;
+        let submitted = self.deliver_or_start(Start { thread, message, request_context, from_queue: false, unattended }).await;
         if submitted.is_err() {
             self.shared().transient.forget(id.as_str());
         }
         drop(turn);
         submitted
+    }
+
+    /// As [`Session::submit`], for a message with [an id of its own](UserMessage::id) that may have been taken before, by this process or
+    /// by one that died: `None` when the thread or its open run has it already. Two processes must not come with the same message at the
+    /// same moment.
+    ///
+    /// # Errors
+    /// As [`Session::submit`].
+    pub async fn submit_once(&self, message: impl Into<UserMessage>) -> Result<Option<Submitted>, ControllerError> {
+        let turn = self.turn().await?;
+        let message = message.into();
+        let unattended = message.unattended;
+        let (message, request_context) = message.into_message(self.shared())?;
+        let thread = self.bound_thread().await?;
+        if self.has_message(&thread, &message.id).await? {
+            return Ok(None);
+        }
+        let submitted = self.deliver_or_start(Start { thread, message, request_context, from_queue: false, unattended }).await;
+        drop(turn);
+        submitted.map(Some)
+    }
+
+    /// Whether a message is stored on a thread, or waits for its open run.
+    async fn has_message(&self, thread: &ThreadId, id: &MessageId) -> Result<bool, ControllerError> {
+        // The queue first: a message moves from there to the thread, never back.
+        if let Some(run) = self.active_run(thread).await?
+            && let Some((_, snapshot)) = self.shared().runtime.load(&run).await?
+            && snapshot.queued.iter().any(|message| message.id == *id)
+        {
+            return Ok(true);
+        }
+        Ok(self.shared().storage.messages().get(thread, id).await?.is_some())
     }
 
     /// Puts a message before the model at the next step, and declines nothing. Without an open run it is stored, for the next one.
@@ -154,7 +191,9 @@ impl Session {
     pub async fn steer(&self, message: impl Into<UserMessage>) -> Result<Submitted, ControllerError> {
         let _turn = self.turn().await?;
         // Judged first: a message that is refused stops nothing.
-        let (message, request_context) = message.into().into_message(self.shared())?;
+        let message = message.into();
+        let unattended = message.unattended;
+        let (message, request_context) = message.into_message(self.shared())?;
         let thread = self.bound_thread().await?;
         let mut message = message;
         if let Some(run) = self.active_run(&thread).await? {
@@ -163,7 +202,7 @@ impl Session {
             }
             self.end_run(&thread, &run).await?;
         }
-        self.deliver_or_start(thread, message, request_context, true).await
+        self.deliver_or_start(Start { thread, message, request_context, from_queue: false, unattended }).await
     }
 
     /// Stops the run of the bound thread: what moves, and what waits. If a person's messages wait for it, it goes on with them. Returns as
@@ -221,24 +260,17 @@ impl Session {
         }
     }
 
-    async fn deliver_or_start(
-        &self,
-        thread: ThreadId,
-        message: Message,
-        request_context: Map<String, Value>,
-        decline: bool,
-    ) -> Result<Submitted, ControllerError> {
+    async fn deliver_or_start(&self, start: Start) -> Result<Submitted, ControllerError> {
+        let (thread, message) = (start.thread.clone(), start.message.clone());
         for _ in 0..TRIES {
             if let Some(run) = self.close_finished(&thread).await? {
-                if !self.join(&run, &message, decline).await? {
+                if !self.join(&run, &message, true).await? {
                     continue;
                 }
                 let handle = self.shared().runtime.live(&run);
                 return Ok(Submitted { message: message.id, thread, run, joined: true, handle });
             }
-            let start =
-                Start { thread: thread.clone(), message: message.clone(), request_context: request_context.clone(), from_queue: false };
-            match self.start_run(start).await {
+            match self.start_run(start.clone()).await {
                 Err(error) if error.kind() == ControllerErrorKind::Run(RunErrorKind::Busy) => {}
                 other => return other,
             }
@@ -304,11 +336,14 @@ impl Session {
 
     /// Starts a run in the mode and with the model of this moment.
     pub(crate) async fn start_run(&self, start: Start) -> Result<Submitted, ControllerError> {
-        let Start { thread, message, request_context, from_queue } = start;
+        let Start { thread, message, request_context, from_queue, unattended } = start;
         self.settle_outbox().await?;
         let prepared = self.shared().mode(&self.mode())?;
-        let profile = self.profile(prepared, &thread, request_context)?;
         let notes = self.notes(&thread, &message.id).await;
+        let mut profile = self.profile(prepared, &thread, request_context)?;
+        if unattended {
+            profile.host.insert(UNATTENDED_KEY.into(), true.into());
+        }
         let run = RunId::from(self.shared().ids.fresh("run"));
         let origin =
             RunOrigin { controller: self.shared().config.id.clone(), session: self.key().clone(), resource: self.resource().clone() };
@@ -385,6 +420,9 @@ impl Session {
 fn while_active(message: &mut Message) {
     message.meta.attributes.insert("delivery".into(), "while-active".into());
 }
+
+/// Where a run's profile says that nobody can be asked.
+pub(crate) const UNATTENDED_KEY: &str = "unattended";
 
 /// Where a run's profile keeps its thread, for the model that its plan leads to.
 pub(crate) const THREAD_KEY: &str = "thread";

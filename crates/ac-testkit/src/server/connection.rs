@@ -13,14 +13,14 @@ const MAX_HEAD: usize = 64 * 1024;
 const WRITE_AT: usize = 64 * 1024;
 
 /// A request as it arrived.
-pub(super) struct Incoming {
-    pub(super) method: String,
-    pub(super) path: String,
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Incoming {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
 }
 
-pub(super) struct Connection {
+pub(crate) struct Connection {
     stream: TcpStream,
     /// Read, not yet understood.
     input: Vec<u8>,
@@ -29,12 +29,12 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream) -> Self {
+    pub(crate) fn new(stream: TcpStream) -> Self {
         Self { stream, input: Vec::new(), output: Vec::new() }
     }
 
     /// The next request; `None` when the client closed.
-    pub(super) async fn request(&mut self) -> io::Result<Option<Incoming>> {
+    pub(crate) async fn request(&mut self) -> io::Result<Option<Incoming>> {
         loop {
             if let Some((mut incoming, head)) = parse_head(&self.input)? {
                 self.input.drain(..head);
@@ -103,7 +103,7 @@ impl Connection {
     }
 
     /// Answers with a whole JSON body.
-    pub(super) async fn json(&mut self, status: u16, headers: &[(&str, &str)], body: &Value) -> io::Result<()> {
+    pub(crate) async fn json(&mut self, status: u16, headers: &[(&str, &str)], body: &Value) -> io::Result<()> {
         let body = body.to_string();
         self.head(status, "application/json", headers);
         self.output.extend(format!("content-length: {}\r\n\r\n{body}", body.len()).into_bytes());

@@ -79,6 +79,7 @@ fn the_stored_form_of_schema_1() {
         thread: "t".into(),
         message: Message::user("m", "later", Timestamp::from_millis(6)),
         request_context: Map::new(),
+        unattended: false,
     });
     record.mark_applied(&"r".into(), 3);
     let raw = raw(&record).unwrap();

@@ -1,0 +1,298 @@
+//! Handing on what people say.
+
+use std::sync::Mutex;
+
+use ac_controller::{ControllerErrorKind, Session, SessionRequest, UserMessage};
+use ac_core::{
+    MessageId, ResourceId, SessionKey, ThreadId,
+    message::{Author, FilePart, FileSource},
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Map, Value, json};
+
+use super::Actor;
+use crate::{
+    ChannelError, ChannelErrorKind, WithoutButtons,
+    event::{Attachment, IncomingKind, Said, Speaker},
+    record::{Binding, ConversationRecord, Item, Starter},
+};
+
+impl Actor {
+    /// Hands one event on. Called again after a crash, so everything here may happen twice and counts once.
+    pub(super) async fn inbound(&mut self, record: &ConversationRecord, item: &Item) -> Result<(), ChannelError> {
+        let speaker = &item.event.speaker;
+        if record.cards.iter().any(|card| card.item == Some(item.n)) {
+            // It decided something before this process, or an earlier one, came to forget it.
+            return Ok(());
+        }
+        let Some((binding, session, new)) = self.admit(record, speaker).await? else { return Ok(()) };
+        match &item.event.kind {
+            IncomingKind::Click(click) => self.click(&session, speaker, click).await,
+            IncomingKind::Message(said) => {
+                if self.reply(&session, speaker, said).await? {
+                    return Ok(());
+                }
+                self.say(&session, &binding, item, said, new).await
+            }
+        }
+    }
+
+    /// The session of the conversation for this person; `None` when the host refuses.
+    async fn admit(&mut self, record: &ConversationRecord, speaker: &Speaker) -> Result<Option<(Binding, Session, bool)>, ChannelError> {
+        let resource = match &record.binding {
+            Some(binding) => binding.session.resource.clone(),
+            None => match self.shared.hooks.resolve_resource_id(&self.about(speaker)).await {
+                Some(resource) => resource,
+                None => default_resource(&self.conversation.id),
+            },
+        };
+        let own = match self.shared.hooks.resolve_session(&self.about(speaker), &resource).await {
+            Ok(own) => own,
+            Err(refused) => {
+                tracing::info!(%refused, "the host refuses a conversation");
+                return Ok(None);
+            }
+        };
+        if let Some(session) = own {
+            if *session.resource() != resource {
+                let message = "the session that the host brought belongs to another resource";
+                return Err(ChannelError::new(ChannelErrorKind::Session, message));
+            }
+            if self.session.as_ref().is_some_and(|known| *known != session) || self.session.is_none() {
+                self.events = None;
+                self.session = Some(session);
+            }
+        }
+        let new = record.binding.is_none() || self.item == Some(0);
+        let binding = match &record.binding {
+            Some(binding) => binding.clone(),
+            None => self.bind(resource, speaker).await?,
+        };
+        let session = self.open_session(&binding, Some(speaker)).await?;
+        let binding = self.record().await?.binding.clone().unwrap_or(binding);
+        Ok(Some((binding, session, new)))
+    }
+
+    /// Maps a new conversation to a thread and a session.
+    async fn bind(&mut self, resource: ResourceId, speaker: &Speaker) -> Result<Binding, ChannelError> {
+        let key = match &self.session {
+            Some(own) => own.key().clone(),
+            None if resource == default_resource(&self.conversation.id) => SessionKey::new(resource),
+            // Conversations that share a resource do not share a session, so neither moves the other's thread.
+            None => SessionKey::scoped(resource, self.conversation.id.as_str()),
+        };
+        let thread = match self.shared.hooks.resolve_thread_id(&self.about(speaker)).await {
+            Some(thread) if self.controller().thread(&thread).await?.is_none() => thread,
+            _ => self.fresh_thread(),
+        };
+        let binding = Binding { thread, session: key };
+        let bound = self
+            .change(|record| match &record.binding {
+                // Another process was faster.
+                Some(known) => Some(known.clone()),
+                None => {
+                    record.binding = Some(binding.clone());
+                    Some(binding.clone())
+                }
+            })
+            .await?;
+        Ok(bound.unwrap_or(binding))
+    }
+
+    fn fresh_thread(&self) -> ThreadId {
+        self.shared.ids.fresh("thread").into()
+    }
+
+    /// The session, on the conversation's thread; prepared by the host before its first message.
+    pub(super) async fn open_session(&mut self, binding: &Binding, speaker: Option<&Speaker>) -> Result<Session, ChannelError> {
+        if let Some(session) = &self.session
+            && session.thread_id().as_ref() == Some(&binding.thread)
+        {
+            return Ok(session.clone());
+        }
+        let first = self.session.is_none() && self.controller().session(&binding.session).is_none();
+        let mut thread = binding.thread.clone();
+        let exists = self.controller().thread(&thread).await?.is_some();
+        let request = SessionRequest::from(binding.session.clone()).thread(thread.clone());
+        let session = match self.controller().create_session(request).await {
+            Ok(session) => session,
+            // Somebody deleted the thread, or gave its id away: the conversation begins anew.
+            Err(error) if matches!(error.kind(), ControllerErrorKind::ThreadExists | ControllerErrorKind::ThreadNotFound) => {
+                thread = self.fresh_thread();
+                let request = SessionRequest::from(binding.session.clone()).thread(thread.clone());
+                let session = self.controller().create_session(request).await?;
+                self.change(|record| {
+                    record.binding = Some(Binding { thread: thread.clone(), session: binding.session.clone() });
+                    record.cursor = None;
+                    record.posts.clear();
+                    Some(())
+                })
+                .await?;
+                session
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if !exists {
+            let channel = json!({
+                "platform": self.registered.adapter.platform(),
+                "conversation": self.conversation.id,
+                "channel": self.conversation.channel,
+            });
+            session.set_thread_setting(Some(&thread), "channel", Some(channel)).await?;
+        }
+        if first {
+            let nobody = Speaker::new("");
+            let about = self.about(speaker.unwrap_or(&nobody));
+            if let Err(error) = self.shared.hooks.on_session_start(&session, &about).await {
+                tracing::warn!(%error, "the host did not prepare a session");
+            }
+        }
+        if self.session.as_ref() != Some(&session) {
+            self.events = None;
+        }
+        self.session = Some(session.clone());
+        self.attach_events(&session);
+        Ok(session)
+    }
+
+    fn attach_events(&mut self, session: &Session) {
+        if self.events.is_none() {
+            self.events = Some(Mutex::new(session.subscribe()));
+        }
+    }
+
+    async fn say(&mut self, session: &Session, binding: &Binding, item: &Item, said: &Said, new: bool) -> Result<(), ChannelError> {
+        let speaker = &item.event.speaker;
+        let id = MessageId::from(format!("{}#{}", self.conversation.id, item.n));
+        let mut text = String::new();
+        if new && !self.conversation.direct {
+            text.push_str(&self.context(said).await);
+        }
+        if self.conversation.direct {
+            text.push_str(&said.text);
+        } else {
+            let name = self.adapter().name_of(speaker).await;
+            text.push_str(&format!("{}: {}", named(&speaker.clone().named(name)), said.text));
+        }
+        let mut files = vec![];
+        for file in &said.files {
+            match self.fetch(file).await {
+                Ok(part) => files.push(part),
+                Err(described) => text.push_str(&format!("\n[{described}]")),
+            }
+        }
+        let mut host = Map::new();
+        host.insert(
+            "channel".to_owned(),
+            json!({
+                "platform": self.registered.adapter.platform(),
+                "conversation": self.conversation.id,
+                "message": said.message,
+                "speaker": { "id": speaker.id, "name": speaker.name },
+            }),
+        );
+        let author = Author { id: speaker.id.clone(), name: speaker.name.clone(), avatar_url: None };
+        let mut message = UserMessage::new(text).id(id).author(author).host(host);
+        message = files.into_iter().fold(message, UserMessage::file);
+        if !self.adapter().capabilities().buttons && self.registered.settings.without_buttons == WithoutButtons::RunWithoutAsking {
+            message = message.unattended();
+        }
+        let submitted = match session.submit_once(message).await {
+            Ok(submitted) => submitted,
+            Err(error) if matches!(error.kind(), ControllerErrorKind::NoModel | ControllerErrorKind::TooLarge | ControllerErrorKind::EmptyMessage) => {
+                tracing::warn!(code = error.code(), "a message was not taken");
+                let line = self.line(&self.error_line(Some(&(&error).into())));
+                return self.add_note(format!("item:{}", item.n), line).await;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.running = true;
+        let run = match &submitted {
+            Some(submitted) if submitted.joined => return Ok(()),
+            Some(submitted) => submitted.run.clone(),
+            // It was handed on before this process died: the run that is open now was started by it, or by nobody who is not known.
+            None => match session.current_run().await? {
+                Some(run) if session.thread_id().as_ref() == Some(&binding.thread) => run,
+                _ => return Ok(()),
+            },
+        };
+        let overwrite = submitted.is_some();
+        self.change(|record| {
+            let known = record.starter.as_ref().is_some_and(|starter| starter.run == run);
+            (overwrite || !known).then(|| record.starter = Some(Starter { run: run.clone(), speaker: speaker.clone() }))
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// What was said before the agent was first mentioned.
+    async fn context(&self, said: &Said) -> String {
+        let limit = self.registered.settings.context;
+        if limit == 0 {
+            return String::new();
+        }
+        match self.adapter().earlier(&self.conversation, said.message.as_deref(), limit).await {
+            Ok(earlier) if earlier.is_empty() => String::new(),
+            Ok(earlier) => {
+                let mut text = String::from("[Earlier messages of this conversation, oldest first]\n");
+                let skip = earlier.len().saturating_sub(limit);
+                for one in earlier.iter().skip(skip) {
+                    text.push_str(&format!("{}: {}\n", named(&one.speaker), one.text));
+                }
+                text.push_str("[End of earlier messages]\n\n");
+                text
+            }
+            Err(error) => {
+                tracing::warn!(code = error.code(), "the messages before a mention could not be read");
+                String::new()
+            }
+        }
+    }
+
+    /// A file as the model gets it, or words about it (SPEC N-8).
+    async fn fetch(&self, file: &Attachment) -> Result<FilePart, String> {
+        let name = file.name.as_deref().unwrap_or("unnamed");
+        let media = file.media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let settings = &self.registered.settings;
+        let wanted = media.starts_with("text/") || media == "application/json" || settings.inline_files.contains(&media);
+        if !wanted {
+            return Err(format!("attached file {name} ({media}), not shown"));
+        }
+        if file.size.is_some_and(|size| size > u64::try_from(settings.max_file).unwrap_or(u64::MAX)) {
+            return Err(format!("attached file {name} ({media}), too large to be shown"));
+        }
+        match self.adapter().download(file, settings.max_file).await {
+            Ok(bytes) => Ok(FilePart {
+                media_type: media,
+                source: FileSource::Base64(STANDARD.encode(&bytes).into()),
+                name: file.name.clone(),
+                opaque: None,
+            }),
+            Err(error) => {
+                tracing::warn!(code = error.code(), "a file could not be fetched");
+                Err(format!("attached file {name} ({media}), could not be fetched"))
+            }
+        }
+    }
+}
+
+/// Name and id, so that two people of one name are two.
+fn named(speaker: &Speaker) -> String {
+    match &speaker.name {
+        Some(name) => format!("{} ({})", name.replace(['\n', ':'], " "), speaker.id),
+        None => speaker.id.clone(),
+    }
+}
+
+fn default_resource(conversation: &str) -> ResourceId {
+    format!("channel:{conversation}").into()
+}
+
+/// For logs: what a value is, without what it says.
+pub(super) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Array(_) => "several",
+        Value::Object(_) => "object",
+        _ => "text",
+    }
+}

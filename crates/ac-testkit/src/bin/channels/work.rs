@@ -1,0 +1,138 @@
+//! The child: a controller and its channels. Deliveries come as lines on standard input, answers go as lines to standard output.
+
+use std::{
+    io::{BufRead, Write},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use ac_channels::{ChannelRegistry, Channels, Discord, Slack, Telegram};
+use ac_controller::{AgentConfig, AgentController, Mode, RuntimeSettings};
+use ac_core::{ModelId, ModelProvider, Tool};
+use ac_storage::{Durability, SledOptions, Storage};
+use ac_testkit::platforms::sign;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Failure, Work,
+    model::{Answering, Write_},
+};
+
+/// A delivery on its way to the child.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Sent {
+    pub(crate) n: u64,
+    pub(crate) delivery: sign::Delivery,
+}
+
+/// What the child answered.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Answered {
+    pub(crate) n: u64,
+    pub(crate) status: u16,
+    pub(crate) millis: u64,
+}
+
+/// How long a dead process keeps its runs and conversations, for the next one.
+const LEASE: Duration = Duration::from_millis(600);
+const KEY: &[u8] = b"a key of more than thirty-two bytes for tests";
+
+pub(crate) async fn channels(work: &Work, storage: Arc<dyn Storage>) -> Result<ChannelRegistry, Failure> {
+    let mut settings = RuntimeSettings::default();
+    settings.lease = LEASE;
+    settings.grace = LEASE / 6;
+    settings.poll = LEASE / 4;
+    let model: Arc<dyn ModelProvider> = Arc::new(Answering);
+    let tools: [Arc<dyn Tool>; 1] = [Arc::new(Write_(work.dir.join("written.txt")))];
+    let controller = AgentController::builder()
+        .id("desk")
+        .storage(storage.clone())
+        .models(move |_: &ModelId| Ok(model.clone()))
+        .runtime(settings)
+        .agent(AgentConfig::new("agent").tools(tools))
+        .mode(Mode::new("chat").model("scripted/model"))
+        .build()?;
+    controller.init().await?;
+    let slack = Slack::new(sign::SLACK_SECRET, sign::SLACK_TOKEN).app_id(sign::SLACK_APP).bot_user(sign::SLACK_BOT).base_url(&work.slack);
+    let telegram = Telegram::new(sign::TELEGRAM_TOKEN, sign::TELEGRAM_SECRET).username(sign::TELEGRAM_BOT).base_url(&work.telegram);
+    let discord = Discord::new(sign::DISCORD_APP, &sign::discord_public_key(), sign::DISCORD_TOKEN)?.base_url(&work.discord);
+    let channels = Channels::builder(controller)
+        .storage(storage)
+        .key(KEY)
+        .lease(LEASE)
+        .adapter(slack)
+        .adapter(telegram)
+        .adapter(discord)
+        .build()?;
+    channels.start().await?;
+    let mut registry = ChannelRegistry::new();
+    registry.register(channels)?;
+    Ok(registry)
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+pub(crate) async fn work(work: &Work) -> Result<bool, Failure> {
+    let store = Arc::new(SledOptions::new(work.dir.join("store")).durability(Durability::Process).cache_bytes(16 << 20).open().await?);
+    let storage: Arc<dyn Storage> = store.clone();
+    let registry = Arc::new(channels(work, storage).await?);
+    // A bounded queue between the pipe and the answers.
+    let (lines, mut sent) = tokio::sync::mpsc::channel::<Sent>(256);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            let Ok(one) = serde_json::from_str(&line) else { continue };
+            if lines.blocking_send(one).is_err() {
+                return;
+            }
+        }
+    });
+    say(&Answered { n: 0, status: 0, millis: 0 });
+    let mut forgotten = 0_u64;
+    while let Some(Sent { n, mut delivery }) = sent.recv().await {
+        if work.forgetful {
+            // Another name for the same thing, genuinely signed: as if nothing of it had been kept.
+            forgotten += 1;
+            delivery = renamed(&delivery, forgotten);
+        }
+        let registry = registry.clone();
+        tokio::spawn(async move {
+            let begun = Instant::now();
+            let mut request = http::Request::post("/");
+            for (name, value) in &delivery.headers {
+                request = request.header(name, value);
+            }
+            let status = match request.body(delivery.body.into_bytes().into()) {
+                Ok(request) => registry.receive("desk", &delivery.platform, request).await.status().as_u16(),
+                Err(_) => 400,
+            };
+            say(&Answered { n, status, millis: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX) });
+        });
+    }
+    // The parent is gone, or done.
+    for channels in registry.iter() {
+        channels.shutdown().await;
+        channels.controller().shutdown().await;
+    }
+    store.close().await?;
+    Ok(true)
+}
+
+fn renamed(delivery: &sign::Delivery, n: u64) -> sign::Delivery {
+    let Ok(mut body) = serde_json::from_str::<serde_json::Value>(&delivery.body) else { return delivery.clone() };
+    if delivery.platform == "telegram"
+        && let Some(message) = body.pointer_mut("/message/message_id")
+    {
+        *message = (1_000_000 + n).into();
+        if let Some(update) = body.pointer_mut("/update_id") {
+            *update = (1_000_000 + n).into();
+        }
+        return sign::Delivery { body: body.to_string(), ..delivery.clone() };
+    }
+    delivery.clone()
+}
+
+fn say(answered: &Answered) {
+    let Ok(line) = serde_json::to_string(answered) else { return };
+    let mut out = std::io::stdout().lock();
+    // Nobody listens any more: the end of the input says so too.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}

@@ -1,0 +1,313 @@
+//! Chat platforms that can be had on one's own machine: Slack, Telegram and Discord as their documentation describes them.
+//!
+//! One real HTTP server carries the three APIs, with their limits, their errors, their ways of saying "too fast"; [`sign`] makes the
+//! requests that the platforms would send to a webhook, with genuine signatures. What a person would see is in [`Platforms::shown`].
+
+mod discord;
+pub mod sign;
+mod slack;
+mod telegram;
+mod webhook;
+
+use std::{
+    collections::HashMap,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use ac_core::CancelToken;
+use serde_json::Value;
+
+use crate::server::connection::{Connection, Incoming};
+
+/// The three platforms. They stop when this is dropped.
+#[derive(Debug)]
+pub struct Platforms {
+    address: SocketAddr,
+    shared: Arc<Mutex<State>>,
+    stop: CancelToken,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+/// A message as people see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shown {
+    /// `slack`, `telegram`, `discord` or `webhook`.
+    pub platform: &'static str,
+    /// The channel.
+    pub channel: String,
+    /// The thread in it, where there is one.
+    pub thread: Option<String>,
+    /// The platform's name of the message.
+    pub id: String,
+    /// What it says now.
+    pub text: String,
+    /// Label and value of what can be pressed or chosen.
+    pub buttons: Vec<(String, String)>,
+    /// What it said before, oldest first.
+    pub history: Vec<String>,
+    /// What the sender calls it.
+    pub(crate) mark: Option<String>,
+}
+
+/// A word to one person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The platform.
+    pub platform: &'static str,
+    /// Whom: a person where the platform names one, else what the answer belongs to.
+    pub to: String,
+    /// What.
+    pub text: String,
+}
+
+/// A request that reached a platform.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Called {
+    /// The platform.
+    pub platform: &'static str,
+    /// The method or path.
+    pub method: String,
+    /// Its body.
+    pub body: Value,
+    /// The status that it was answered with.
+    pub status: u16,
+    /// When.
+    pub at: Instant,
+}
+
+/// How a platform behaves.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Manners {
+    /// Every so many-th request that posts or edits is refused as too fast; 0 is never.
+    pub too_fast_every: u64,
+    /// Edits from this one on (counted from 1) are refused as too fast; 0 is never.
+    pub edits_too_fast_from: u64,
+    /// The pause that is asked for then.
+    pub pause: Duration,
+    /// Edits fail because the message is gone.
+    pub edits_gone: bool,
+    /// The pause before each answer.
+    pub slow: Duration,
+    /// What earlier messages there are, for platforms that tell.
+    pub earlier: Vec<(String, String)>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    manners: Manners,
+    shown: Vec<Shown>,
+    notices: Vec<Notice>,
+    called: Vec<Called>,
+    writes: u64,
+    edits: u64,
+    next: u64,
+    too_fast_until: HashMap<&'static str, Instant>,
+}
+
+/// An answer of a platform.
+struct Reply {
+    status: u16,
+    headers: Vec<(&'static str, String)>,
+    body: Value,
+}
+
+impl Reply {
+    fn new(status: u16, body: Value) -> Self {
+        Self { status, headers: vec![], body }
+    }
+}
+
+/// How a platform takes a request that posts or edits.
+enum Taken {
+    Yes,
+    /// Too fast, with the seconds to wait.
+    Pause(f64),
+    Gone,
+}
+
+impl State {
+    fn fresh(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// Whether a write is taken. Who does not wait as long as asked is told again.
+    fn take(&mut self, platform: &'static str, edit: bool) -> Taken {
+        self.writes += 1;
+        self.edits += u64::from(edit);
+        let left = self.too_fast_until.get(platform).map(|until| until.saturating_duration_since(Instant::now()));
+        if let Some(left) = left.filter(|left| !left.is_zero()) {
+            return Taken::Pause(left.as_secs_f64().max(0.01));
+        }
+        let manners = &self.manners;
+        let every = manners.too_fast_every > 0 && self.writes.is_multiple_of(manners.too_fast_every);
+        let from = edit && manners.edits_too_fast_from > 0 && self.edits >= manners.edits_too_fast_from;
+        if every || from {
+            let pause = manners.pause;
+            if every {
+                self.too_fast_until.insert(platform, Instant::now() + pause);
+            }
+            return Taken::Pause(pause.as_secs_f64().max(0.01));
+        }
+        if edit && self.manners.edits_gone {
+            return Taken::Gone;
+        }
+        Taken::Yes
+    }
+
+    fn find(&mut self, platform: &'static str, channel: &str, id: &str) -> Option<&mut Shown> {
+        self.shown.iter_mut().find(|shown| shown.platform == platform && shown.channel == channel && shown.id == id)
+    }
+}
+
+impl Platforms {
+    /// Starts the three, on a loopback port.
+    ///
+    /// # Errors
+    /// When no port can be had.
+    pub fn start() -> io::Result<Self> {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let (shared, stop) = (Arc::<Mutex<State>>::default(), CancelToken::new());
+        let (state, token) = (shared.clone(), stop.clone());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread = thread::Builder::new().name("platforms".into()).spawn(move || {
+            runtime.block_on(async move {
+                let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+                loop {
+                    let stream = tokio::select! {
+                        () = token.cancelled() => return,
+                        accepted = listener.accept() => match accepted {
+                            Ok((stream, _)) => stream,
+                            Err(_) => continue,
+                        },
+                    };
+                    let state = state.clone();
+                    tokio::spawn(async move {
+                        // A client that goes away is no failure.
+                        let _ = serve(Connection::new(stream), &state).await;
+                    });
+                }
+            });
+        })?;
+        Ok(Self { address, shared, stop, thread: Some(thread) })
+    }
+
+    /// Where an adapter of this platform finds its API.
+    pub fn base_url(&self, platform: &str) -> String {
+        match platform {
+            "slack" => format!("http://{}/slack/api", self.address),
+            other => format!("http://{}/{other}", self.address),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes how the platforms behave.
+    pub fn behave(&self, change: impl FnOnce(&mut Manners)) {
+        let mut state = self.state();
+        state.too_fast_until.clear();
+        change(&mut state.manners);
+    }
+
+    /// What people see, oldest first.
+    pub fn shown(&self) -> Vec<Shown> {
+        self.state().shown.clone()
+    }
+
+    /// What people see in one channel, oldest first.
+    pub fn shown_in(&self, channel: &str) -> Vec<Shown> {
+        self.state().shown.iter().filter(|shown| shown.channel == channel).cloned().collect()
+    }
+
+    /// Words to single persons.
+    pub fn notices(&self) -> Vec<Notice> {
+        self.state().notices.clone()
+    }
+
+    /// All requests.
+    pub fn called(&self) -> Vec<Called> {
+        self.state().called.clone()
+    }
+
+    /// Waits until something is to be seen; answers what `find` found.
+    pub async fn until<T>(&self, within: Duration, find: impl Fn(&[Shown]) -> Option<T>) -> Option<T> {
+        let begun = tokio::time::Instant::now();
+        loop {
+            if let Some(found) = find(&self.state().shown) {
+                return Some(found);
+            }
+            if begun.elapsed() > within {
+                return None;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+impl Drop for Platforms {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn serve(mut connection: Connection, state: &Mutex<State>) -> io::Result<()> {
+    while let Some(request) = connection.request().await? {
+        let slow = state.lock().unwrap_or_else(PoisonError::into_inner).manners.slow;
+        if !slow.is_zero() {
+            tokio::time::sleep(slow).await;
+        }
+        let reply = answer(&request, &mut state.lock().unwrap_or_else(PoisonError::into_inner));
+        let headers: Vec<(&str, &str)> = reply.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        connection.json(reply.status, &headers, &reply.body).await?;
+    }
+    Ok(())
+}
+
+fn answer(request: &Incoming, state: &mut State) -> Reply {
+    let body: Value = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
+    let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
+    let auth = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("authorization")).map_or("", |(_, value)| value.as_str());
+    let (platform, method, reply) = if let Some(method) = path.strip_prefix("/slack/api/") {
+        ("slack", method.to_owned(), slack::answer(method, query, auth, &body, state))
+    } else if let Some(rest) = path.strip_prefix("/telegram/") {
+        let (bot, method) = rest.split_once('/').unwrap_or((rest, ""));
+        ("telegram", method.to_owned(), telegram::answer(bot, method, &body, state))
+    } else if let Some(rest) = path.strip_prefix("/discord") {
+        (
+            "discord",
+            format!("{} {rest}", request.method),
+            discord::answer(&request.method, rest, query, auth, &body, state),
+        )
+    } else if path == "/webhook" {
+        let id = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("webhook-id")).map_or("", |(_, value)| value.as_str());
+        ("webhook", text(&body, "type"), webhook::answer(id, &body, state))
+    } else {
+        ("", path.to_owned(), Reply::new(404, Value::Null))
+    };
+    state.called.push(Called { platform, method, body, status: reply.status, at: Instant::now() });
+    reply
+}
+
+fn text(body: &Value, name: &str) -> String {
+    match body.get(name) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) => number.to_string(),
+        _ => String::new(),
+    }
+}
+
+fn utf16(text: &str) -> usize {
+    text.encode_utf16().count()
+}

@@ -1,0 +1,10 @@
+//! Chat channels against platforms on the own machine: routing, decisions, posts, attacks.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod attacks;
+mod decisions;
+mod desk;
+mod posts;
+mod program;
+mod routing;
+mod unattended;
