@@ -9,6 +9,7 @@
 mod agent;
 mod answer;
 mod ask;
+mod cap;
 mod commit;
 mod driver;
 mod error;

@@ -14,6 +14,8 @@ pub struct RuntimeSettings {
     pub poll: Duration,
     /// At most so many tool calls of one step run at once.
     pub parallel: usize,
+    /// How much text the result of a call may hold, in bytes, whatever tool it comes from. Of a longer one head and tail are kept.
+    pub max_result: usize,
     /// At most so many messages from before the run are sent to a model, and all of the run's own; `None` sends all of the thread.
     pub history: Option<usize>,
     /// How long to wait before a model call is tried again. How often is said by the run's [`Limits`](ac_engine::Limits).
@@ -21,13 +23,14 @@ pub struct RuntimeSettings {
 }
 
 impl Default for RuntimeSettings {
-    /// 15 s, 2 s, 2 s, 10 calls (SPEC T-31), the whole thread.
+    /// 15 s, 2 s, 2 s, 10 calls (SPEC T-31), 128 KiB of a result, the whole thread.
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(15),
             grace: Duration::from_secs(2),
             poll: Duration::from_secs(2),
             parallel: 10,
+            max_result: 128 << 10,
             history: None,
             retry: RetryPolicy::default(),
         }

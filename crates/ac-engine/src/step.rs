@@ -133,7 +133,9 @@ impl RunSnapshot {
         }
         self.phase = Phase::Ready;
         self.step = self.step.saturating_add(1);
-        self.message = None;
+        if let Some(message) = self.message.take() {
+            self.budget.asked_for(message.tool_calls());
+        }
         self.failures = 0;
     }
 

@@ -19,6 +19,7 @@ mod remote;
 mod reply;
 mod safe;
 mod screen;
+mod settings;
 mod sink;
 mod socket;
 mod talk;

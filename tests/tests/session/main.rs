@@ -8,6 +8,7 @@ mod permissions;
 mod processes;
 mod registry;
 mod reports;
+mod rules;
 mod running;
 mod threads;
 mod turmoil;

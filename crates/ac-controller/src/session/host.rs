@@ -31,8 +31,9 @@ impl RunHost for Host {
         self.0.shared().config.tools(&profile.mode).clone()
     }
 
-    fn decide(&self, profile: &Profile, definition: &ToolDefinition, _: &Value) -> Decision {
-        self.0.decide_in(definition, Some(&profile.tools))
+    async fn decide(&self, run: &RunRef, profile: &Profile, definition: &ToolDefinition, args: &Value) -> Decision {
+        let call = self.0.judge_call(&definition.name, args, &self.capabilities(run)).await;
+        self.0.decide_in(definition, Some(&profile.tools), call)
     }
 
     fn capabilities(&self, run: &RunRef) -> Capabilities {

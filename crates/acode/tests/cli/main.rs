@@ -7,4 +7,5 @@ mod harness;
 mod held;
 mod killed;
 mod pipe;
+mod rules;
 mod terminal;
