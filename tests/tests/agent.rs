@@ -343,3 +343,57 @@ async fn a_lost_reply_of_the_store_loses_and_doubles_nothing() {
     }
     assert!(hits > 40, "the store hardly failed: {hits}");
 }
+
+/// B-75: a connection that is lost while the model thinks costs that step alone; what ran before runs once, and the end is told.
+#[tokio::test(start_paused = true)]
+async fn a_step_that_fails_is_tried_again_alone_and_not_for_ever() {
+    let lost = || Turn::reasoning("hm").then_cut();
+    let world = World::new([Turn::tool("c", "work", json!({"n": 1})), lost(), lost(), lost(), lost()]);
+    let began = tokio::time::Instant::now();
+    let told = chunks(world.agent().stream("go", StreamOptions::default()).await.unwrap()).await;
+    assert_eq!((world.done(), world.model.requests().len()), (1, 4), "one step, and three tries of the next");
+    assert!(told.last().unwrap().contains("model.truncated"), "{told:?}");
+    assert!(began.elapsed() >= std::time::Duration::from_millis(250 + 500), "each wait is longer: {:?}", began.elapsed());
+    world.check();
+}
+
+/// B-76: after a rate limit the answer is there once; a model that asks for the same for ever ends the run with an error.
+#[tokio::test(start_paused = true)]
+async fn one_answer_after_a_rate_limit_and_no_loop_for_ever() {
+    let world = World::new([Turn::tool("c", "work", json!({"n": 1})), Turn::error(429, "slow down"), Turn::text("done")]);
+    chunks(world.agent().stream("go", StreamOptions::default()).await.unwrap()).await;
+    let thread = ac_core::ThreadId::from("thread-1");
+    let stored = world.storage.messages().page(&thread, &Default::default()).await.unwrap().items;
+    let texts: Vec<_> = stored.iter().map(|message| message.message.text()).filter(|text| !text.is_empty()).collect();
+    assert_eq!((texts, world.done()), (vec!["go".to_owned(), "done".to_owned()], 1));
+
+    let world = World::new((0..50).map(|_| Turn::tool("c", "work", json!({"n": 1}))));
+    let told = chunks(world.agent().stream("go", StreamOptions::default()).await.unwrap()).await;
+    assert!(told.last().unwrap().contains("run.loop"), "{told:?}");
+    assert_eq!(world.done(), 25);
+    world.check();
+}
+
+/// B-82: a tool that somebody else wrote returns five million bytes.
+#[tokio::test]
+async fn a_huge_result_of_any_tool_is_cut_before_the_model_reads_it() {
+    struct Flood;
+    #[async_trait]
+    impl Tool for Flood {
+        fn definition(&self) -> ToolDefinition {
+            ToolDefinition::new("flood", "Says much.", json!({"type": "object"})).category(ToolCategory::Read)
+        }
+
+        async fn call(&self, _: Value, _: &ToolContext) -> Result<ToolOutcome, ToolError> {
+            Ok(ToolOutcome::Done(ToolOutput::new(json!({"rows": vec!["0123456789"; 400_000]}))))
+        }
+    }
+    let world = World::new([Turn::tool("c", "flood", json!({})), Turn::text("done")]);
+    let (model, storage, clock, ids) = (world.model.clone(), world.storage.clone(), world.clock.clone(), world.ids.clone());
+    let agent = Agent::builder("agent", "scripted/model", model, storage, clock, ids).tool(Arc::new(Flood)).build().unwrap();
+    chunks(agent.stream("go", StreamOptions::default()).await.unwrap()).await;
+    let request = world.model.requests().pop().unwrap();
+    let ac_core::ToolCallState::Result { output, .. } = &request.messages[1].tool_calls().next().unwrap().state else { panic!() };
+    let text = output.model_text();
+    assert!(text.len() < 140_000 && text.contains("5200010 bytes"), "{} {}", text.len(), text.get(87_000..87_600).unwrap_or_default());
+}

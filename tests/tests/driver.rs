@@ -81,8 +81,8 @@ impl RunHost for Desk {
         self.tools.clone()
     }
 
-    fn decide(&self, _: &Profile, definition: &ToolDefinition, _: &Value) -> Decision {
-        let subject = Subject { tool: &definition.name, category: definition.category, requires_approval: false };
+    async fn decide(&self, _: &RunRef, _: &Profile, definition: &ToolDefinition, _: &Value) -> Decision {
+        let subject = Subject { tool: &definition.name, category: definition.category, requires_approval: false, call: None };
         let (rules, defaults) = (PermissionRules::default(), DefaultPolicies::default());
         decide(subject, &Circumstances { rules: &rules, grants: &[], defaults: &defaults, yolo: false, visible: None })
     }

@@ -10,7 +10,7 @@ use agent_controller::{
     prelude::*,
     storage::SledStorage,
     tools::workspace::{WorkspaceToolOptions, tools},
-    workspace::Workspace,
+    workspace::{Isolation, LocalFilesystemOptions, LocalSandboxOptions, Workspace},
 };
 use serde_json::json;
 
@@ -35,7 +35,10 @@ impl Project {
 
     /// A process: opens the store, and goes on with what another one left behind.
     async fn open(&self) -> AgentController {
-        let files = Arc::new(Workspace::local(self.work()).unwrap());
+        // How far commands can be held differs between machines, and the model is told.
+        let mut commands = LocalSandboxOptions::default();
+        commands.isolation = Isolation::Off;
+        let files = Arc::new(Workspace::local_with(self.work(), LocalFilesystemOptions::default(), commands).unwrap());
         let model: Arc<dyn ModelProvider> = Arc::new(Guide::new());
         let agent = AgentConfig::new("coder")
             .instructions("You are careful.")

@@ -12,7 +12,7 @@ use std::{
 use ac_core::{
     AgentId, Clock, Ids, Message, ModelId, ModelProvider, OwnerId, Part, PendingId, ResourceId, Role, RunId, SessionKey, ThreadId, Tool,
     ToolCallId,
-    permission::{DefaultPolicies, PermissionRules, Policy},
+    permission::{CallRules, DefaultPolicies, PermissionRules, Policy},
 };
 use ac_engine::{Answer, Limits, Profile, StartRun};
 use ac_storage::{Storage, StorageErrorKind, ThreadRecord};
@@ -39,6 +39,7 @@ struct Inner {
     provider: Arc<dyn ModelProvider>,
     tools: Arc<ToolSet>,
     rules: PermissionRules,
+    call_rules: Option<Arc<dyn CallRules>>,
     defaults: DefaultPolicies,
     limits: Limits,
     runtime: Runtime,
@@ -66,6 +67,7 @@ pub struct AgentBuilder {
     provider: Arc<dyn ModelProvider>,
     tools: Vec<Arc<dyn Tool>>,
     rules: PermissionRules,
+    call_rules: Option<Arc<dyn CallRules>>,
     defaults: DefaultPolicies,
     limits: Limits,
     storage: Arc<dyn Storage>,
@@ -96,6 +98,7 @@ impl Agent {
             provider,
             tools: vec![],
             rules: PermissionRules::default(),
+            call_rules: None,
             defaults: nothing_asks(),
             limits: Limits::default(),
             storage,
@@ -246,6 +249,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets who reads the rules for single calls ([`PermissionRules::calls`]).
+    #[must_use]
+    pub fn call_rules(mut self, rules: impl CallRules) -> Self {
+        self.call_rules = Some(Arc::new(rules));
+        self
+    }
+
     /// Sets what happens to tools that no rule names; by default they run.
     #[must_use]
     pub fn default_policies(mut self, defaults: DefaultPolicies) -> Self {
@@ -282,6 +292,7 @@ impl AgentBuilder {
             provider: self.provider,
             tools: Arc::new(tools),
             rules: self.rules,
+            call_rules: self.call_rules,
             defaults: self.defaults,
             limits: self.limits,
             runtime: Runtime::new(self.storage, self.clock, self.ids, owner, self.settings),

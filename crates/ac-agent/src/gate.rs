@@ -10,7 +10,7 @@ use ac_engine::{CallPlan, Gate, Profile, ToolResult};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::RunHost;
+use crate::{RunHost, RunRef};
 
 /// Checks values against JSON Schemas; each schema is compiled once.
 #[derive(Debug, Default)]
@@ -43,23 +43,29 @@ pub(crate) fn definition_hash(definition: &ToolDefinition) -> String {
 }
 
 /// Decides about each call among `parts`.
-pub(crate) fn plan_calls(host: &dyn RunHost, profile: &Profile, schemas: &mut Schemas, parts: &[Part]) -> Vec<CallPlan> {
+pub(crate) async fn plan_calls(
+    host: &dyn RunHost,
+    run: &RunRef,
+    profile: &Profile,
+    schemas: &mut Schemas,
+    parts: &[Part],
+) -> Vec<CallPlan> {
     let tools = host.tools(profile);
-    parts
-        .iter()
-        .filter_map(|part| match part {
-            Part::ToolCall(call) => Some(call),
-            _ => None,
-        })
-        .map(|call| match tools.get(&call.name) {
-            Some((definition, _)) => plan_call(host, profile, schemas, call, definition),
+    let mut plans = vec![];
+    for part in parts {
+        let Part::ToolCall(call) = part else { continue };
+        plans.push(match tools.get(&call.name) {
+            Some((definition, _)) => {
+                let decision = host.decide(run, profile, definition, &call.args).await;
+                plan_call(decision, profile, schemas, call, definition)
+            }
             None => unknown(profile, call),
-        })
-        .collect()
+        });
+    }
+    plans
 }
 
-fn plan_call(host: &dyn RunHost, profile: &Profile, schemas: &mut Schemas, call: &ToolCallPart, definition: &ToolDefinition) -> CallPlan {
-    let decision = host.decide(profile, definition, &call.args);
+fn plan_call(decision: Decision, profile: &Profile, schemas: &mut Schemas, call: &ToolCallPart, definition: &ToolDefinition) -> CallPlan {
     let offered = profile.tools.iter().any(|name| name.as_ref() == call.name);
     let gate = match decision.verdict {
         Verdict::Deny => Gate::Deny { reason: decision.reason.explain().to_owned() },

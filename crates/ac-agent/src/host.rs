@@ -63,7 +63,7 @@ pub trait RunHost: Send + Sync + 'static {
     fn tools(&self, profile: &Profile) -> Arc<ToolSet>;
 
     /// Decides about a call of a tool, by the rules and grants of this moment.
-    fn decide(&self, profile: &Profile, definition: &ToolDefinition, args: &Value) -> Decision;
+    async fn decide(&self, run: &RunRef, profile: &Profile, definition: &ToolDefinition, args: &Value) -> Decision;
 
     /// What tools of this run may use.
     fn capabilities(&self, run: &RunRef) -> Capabilities;

@@ -10,6 +10,7 @@ mod agent;
 mod answer;
 mod ask;
 mod child;
+mod cap;
 mod commit;
 mod driver;
 mod error;

@@ -16,6 +16,8 @@ pub struct RuntimeSettings {
     pub parallel: usize,
     /// At most so many child runs of one run move at once; others wait for their turn. One that waits for a person is not counted.
     pub children: usize,
+    /// How much text the result of a call may hold, in bytes, whatever tool it comes from. Of a longer one head and tail are kept.
+    pub max_result: usize,
     /// At most so many messages from before the run are sent to a model, and all of the run's own; `None` sends all of the thread.
     pub history: Option<usize>,
     /// How long to wait before a model call is tried again. How often is said by the run's [`Limits`](ac_engine::Limits).
@@ -23,7 +25,7 @@ pub struct RuntimeSettings {
 }
 
 impl Default for RuntimeSettings {
-    /// 15 s, 2 s, 2 s, 10 calls (SPEC T-31), 4 child runs, the whole thread.
+    /// 15 s, 2 s, 2 s, 10 calls (SPEC T-31), 4 child runs, 128 KiB of a result, the whole thread.
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(15),
@@ -31,6 +33,7 @@ impl Default for RuntimeSettings {
             poll: Duration::from_secs(2),
             parallel: 10,
             children: 4,
+            max_result: 128 << 10,
             history: None,
             retry: RetryPolicy::default(),
         }

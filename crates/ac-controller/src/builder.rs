@@ -1,7 +1,11 @@
 use std::{collections::HashSet, sync::Arc};
 
 use ac_agent::RuntimeSettings;
-use ac_core::{Clock, ControllerId, Ids, ModeId, ModelId, Tool, permission::DefaultPolicies, tool::Capabilities};
+use ac_core::{
+    Clock, ControllerId, Ids, ModeId, ModelId, PermissionRules, Tool,
+    permission::{CallRules, DefaultPolicies},
+    tool::Capabilities,
+};
 use ac_engine::Limits;
 use ac_storage::Storage;
 use ac_tools::{DuplicateTool, ToolSet};
@@ -10,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::{
     AgentConfig, AgentController, ControllerError, ControllerErrorKind, EventBus, GoalJudge, Interval, LocalBus, Mode, ModelCatalog,
     ModelRouter, StateSchema, Subagent, SystemClock, TitleGenerator, UuidIds,
-    config::{CategoryResolver, Config, Lender, NotificationPolicy, PreparedMode},
+    config::{self, CategoryResolver, Config, Lender, NotificationPolicy, PreparedMode},
     subagent::{self, Subagents},
 };
 
@@ -37,6 +41,8 @@ pub struct ControllerBuilder {
     subagent_depth: u32,
     router: Option<Arc<dyn ModelRouter>>,
     defaults: DefaultPolicies,
+    rules: PermissionRules,
+    call_rules: Option<Arc<dyn CallRules>>,
     category: Option<Arc<CategoryResolver>>,
     limits: Limits,
     options: Map<String, Value>,
@@ -74,6 +80,8 @@ impl Default for ControllerBuilder {
             subagent_depth: 3,
             router: None,
             defaults: DefaultPolicies::default(),
+            rules: PermissionRules::default(),
+            call_rules: None,
             category: None,
             limits: Limits::default(),
             options: Map::new(),
@@ -215,6 +223,19 @@ impl ControllerBuilder {
         self
     }
 
+    /// Rules of the host, for all sessions. They hold together with those of each session, and where both speak of the same thing the
+    /// stricter word counts.
+    pub fn rules(mut self, rules: PermissionRules) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// Who reads rules for single calls ([`PermissionRules::calls`]): `ac_tools::workspace::WorkspaceRules` for commands and paths.
+    pub fn call_rules(mut self, rules: impl CallRules) -> Self {
+        self.call_rules = Some(Arc::new(rules));
+        self
+    }
+
     /// Says what kind of thing a tool does, where the host knows better than the tool.
     pub fn tool_category(mut self, resolve: impl Fn(&str) -> Option<ac_core::ToolCategory> + Send + Sync + 'static) -> Self {
         self.category = Some(Arc::new(resolve));
@@ -319,11 +340,15 @@ impl ControllerBuilder {
     /// [`SelfTransition`](ControllerErrorKind::SelfTransition), [`UnknownTransition`](ControllerErrorKind::UnknownTransition),
     /// [`UnknownDefaultMode`](ControllerErrorKind::UnknownDefaultMode), [`DuplicateTool`](ControllerErrorKind::DuplicateTool),
     /// [`InvalidSchema`](ControllerErrorKind::InvalidSchema), [`InvalidState`](ControllerErrorKind::InvalidState),
-    /// [`DuplicateSubagent`](ControllerErrorKind::DuplicateSubagent), [`UnknownTool`](ControllerErrorKind::UnknownTool).
+    /// [`DuplicateSubagent`](ControllerErrorKind::DuplicateSubagent), [`UnknownTool`](ControllerErrorKind::UnknownTool),
+    /// [`InvalidRule`](ControllerErrorKind::InvalidRule).
     pub fn build(self) -> Result<AgentController, ControllerError> {
         self.check_modes()?;
         let default_mode = self.resolve_default_mode()?;
         let incomplete = |what: &str| ControllerError::new(ControllerErrorKind::Incomplete, format!("the controller has no {what}"));
+        for pattern in self.rules.calls.keys() {
+            config::check_pattern(self.call_rules.as_deref(), pattern)?;
+        }
         let storage = self.storage.clone().ok_or_else(|| incomplete("store; give it one with `storage`"))?;
         let router = self.router.clone().ok_or_else(|| incomplete("way to a model; give it one with `models`"))?;
         let common_tools = Arc::new(self.common_tools().map_err(duplicate_tool)?);
@@ -344,6 +369,8 @@ impl ControllerBuilder {
             default_model: seed.or(self.default_model),
             router,
             defaults: self.defaults,
+            rules: self.rules,
+            call_rules: self.call_rules,
             category: self.category,
             limits: self.limits,
             options: self.options,

@@ -2,14 +2,17 @@ use std::sync::Arc;
 
 use ac_agent::{ChildProfile, RunRef};
 use ac_core::{
-    AgentId, ControllerId, ModeId, ModelError, ModelId, ModelProvider, Tool, ToolCategory, permission::DefaultPolicies, tool::Capabilities,
+    AgentId, ControllerId, ModeId, ModelError, ModelId, ModelProvider, PermissionRules, Tool, ToolCategory,
+    permission::{CallRules, DefaultPolicies},
+    tool::Capabilities,
 };
 use ac_engine::{Limits, Profile};
 use ac_tools::ToolSet;
 use serde_json::{Map, Value};
 
 use crate::{
-    GoalJudge, Mode, ModelCatalog, Notification, NotificationRoute, TitleGenerator, state_schema::CheckedState, subagent::Subagents,
+    ControllerError, ControllerErrorKind, GoalJudge, Mode, ModelCatalog, Notification, NotificationRoute, TitleGenerator,
+    state_schema::CheckedState, subagent::Subagents,
 };
 
 /// The way from the name of a model to somebody who answers for it.
@@ -85,6 +88,8 @@ pub(crate) struct Config {
     pub(crate) default_model: Option<ModelId>,
     pub(crate) router: Arc<dyn ModelRouter>,
     pub(crate) defaults: DefaultPolicies,
+    pub(crate) rules: PermissionRules,
+    pub(crate) call_rules: Option<Arc<dyn CallRules>>,
     pub(crate) category: Option<Arc<CategoryResolver>>,
     pub(crate) limits: Limits,
     pub(crate) options: Map<String, Value>,
@@ -107,6 +112,15 @@ pub(crate) struct PreparedMode {
     pub(crate) mode: Mode,
     pub(crate) tools: Arc<ToolSet>,
     pub(crate) instructions: Option<Arc<str>>,
+}
+
+/// Whether a rule for single calls means something here. One that nobody can read would protect nothing.
+pub(crate) fn check_pattern(by: Option<&dyn CallRules>, pattern: &str) -> Result<(), ControllerError> {
+    let checked = match by {
+        Some(by) => by.check(pattern),
+        None => Err(format!("`{pattern}` is a rule for single calls, and the controller was built without `call_rules`")),
+    };
+    checked.map_err(|why| ControllerError::new(ControllerErrorKind::InvalidRule, why))
 }
 
 impl Config {

@@ -62,6 +62,8 @@ pub enum ControllerErrorKind {
     QueueItemNotFound,
     /// There is no such grant.
     GrantNotFound,
+    /// A rule for single calls that cannot be read.
+    InvalidRule,
     /// Nothing waits under this id (`R6`).
     NotPending,
     /// Another answer came first (`R6`).
@@ -150,6 +152,7 @@ impl ControllerError {
             K::TooLarge => "message.too_large",
             K::QueueItemNotFound => "queue.not_found",
             K::GrantNotFound => "grant.not_found",
+            K::InvalidRule => "rule.invalid",
             K::NotPending => "answer.not_pending",
             K::AlreadyResolved => "answer.already_resolved",
             K::Ambiguous => "answer.ambiguous",

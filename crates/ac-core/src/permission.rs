@@ -2,12 +2,14 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::{Timestamp, ToolCallId, ToolCategory};
+use crate::{Timestamp, ToolCallId, ToolCategory, tool::Capabilities};
 
-/// What a rule says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// What a rule says. The stricter one is the greater one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
     /// Runs without asking.
@@ -37,6 +39,61 @@ pub struct PermissionRules {
     pub categories: BTreeMap<ToolCategory, Policy>,
     /// By exposed name.
     pub tools: BTreeMap<String, Policy>,
+    /// By a pattern of single calls, such as `execute_command(git status*)`; what a pattern means is up to the host's [`CallRules`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub calls: BTreeMap<String, Policy>,
+}
+
+impl PermissionRules {
+    /// These rules together with others. Where both speak of the same thing, the stricter word counts: a denial is never lifted by adding.
+    #[must_use]
+    pub fn with(&self, others: &Self) -> Self {
+        let mut all = self.clone();
+        let add = |policy: &mut Policy, other: Policy| *policy = (*policy).max(other);
+        for (category, policy) in &others.categories {
+            add(all.categories.entry(*category).or_insert(*policy), *policy);
+        }
+        for (tool, policy) in &others.tools {
+            add(all.tools.entry(tool.clone()).or_insert(*policy), *policy);
+        }
+        for (pattern, policy) in &others.calls {
+            add(all.calls.entry(pattern.clone()).or_insert(*policy), *policy);
+        }
+        all
+    }
+}
+
+/// What the rules for single calls say of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallVerdict {
+    /// One of them allows it, and none holds it back.
+    Allow,
+    /// One of them asks.
+    Ask,
+    /// One of them denies it.
+    Deny,
+    /// One of them denies some calls of the tool, and whether this is one of those cannot be told. It asks, also where everything else is
+    /// allowed.
+    Unclear,
+}
+
+/// Judges single calls by the patterns of [`PermissionRules::calls`]: brought by the host, because only it knows what an argument means.
+#[async_trait]
+pub trait CallRules: Send + Sync + 'static {
+    /// Whether a pattern can be read.
+    ///
+    /// # Errors
+    /// Why not, and what one looks like.
+    fn check(&self, pattern: &str) -> Result<(), String>;
+
+    /// What the patterns say of a call; `None`: nothing. `capabilities` are those that the tool will have.
+    async fn judge(
+        &self,
+        patterns: &BTreeMap<String, Policy>,
+        tool: &str,
+        args: &Value,
+        capabilities: &Capabilities,
+    ) -> Option<CallVerdict>;
 }
 
 /// A remembered yes.
@@ -121,6 +178,8 @@ pub struct Subject<'a> {
     pub category: ToolCategory,
     /// Its own definition asks before each call.
     pub requires_approval: bool,
+    /// What the rules for single calls say of this one. `None`: nothing, or the question is about the tool and not about a call.
+    pub call: Option<CallVerdict>,
 }
 
 /// Everything that a decision depends on.
@@ -170,10 +229,16 @@ pub enum Reason {
     ToolDenied,
     /// A rule denies its category, and no rule allows the tool.
     CategoryDenied,
+    /// A rule denies calls like this one.
+    CallDenied,
     /// The mode does not list it.
     NotInMode,
+    /// A rule denies some calls of the tool, and whether this is one cannot be told.
+    CallUnclear,
     /// The session allows everything.
     Yolo,
+    /// A rule names calls like this one.
+    CallRule,
     /// A rule names the tool.
     ToolRule,
     /// A grant names the tool.
@@ -194,8 +259,11 @@ impl Reason {
         match self {
             Self::ToolDenied => "a rule denies this tool",
             Self::CategoryDenied => "a rule denies this category of tools",
+            Self::CallDenied => "a rule denies calls like this one",
             Self::NotInMode => "this mode does not offer the tool",
+            Self::CallUnclear => "a rule denies some calls of this tool, and it cannot be told whether this is one of them",
             Self::Yolo => "the session runs everything without asking",
+            Self::CallRule => "a rule names calls like this one",
             Self::ToolRule => "a rule names this tool",
             Self::ToolGrant => "this tool was allowed for the session",
             Self::CategoryGrant => "this category was allowed for the session",
@@ -208,7 +276,8 @@ impl Reason {
 
 /// Decides about one call. Pure and total; the order is that of [`Reason`].
 ///
-/// A `deny` beats allow-lists, grants and yolo. A category `deny` gives way only to an explicit `allow` for the tool. Person-facing
+/// A `deny` beats allow-lists, grants and yolo. A category `deny` gives way only to an explicit `allow` for the tool. A rule for single
+/// calls is narrower than one for the tool, so it is looked at first; it cannot lift a denial of the whole tool. Person-facing
 /// built-ins (category `Interact`) follow no rule by category; a rule that names them still counts.
 pub fn decide(subject: Subject<'_>, now: &Circumstances<'_>) -> Decision {
     let tool_rule = now.rules.tools.get(subject.tool).copied();
@@ -221,10 +290,16 @@ pub fn decide(subject: Subject<'_>, now: &Circumstances<'_>) -> Decision {
         (Verdict::Deny, Reason::ToolDenied)
     } else if category_rule == Some(Policy::Deny) && tool_rule != Some(Policy::Allow) {
         (Verdict::Deny, Reason::CategoryDenied)
+    } else if subject.call == Some(CallVerdict::Deny) {
+        (Verdict::Deny, Reason::CallDenied)
     } else if now.visible.is_some_and(|names| !names.iter().any(|name| name.as_ref() == subject.tool)) {
         (Verdict::Hidden, Reason::NotInMode)
+    } else if subject.call == Some(CallVerdict::Unclear) {
+        (Verdict::Ask, Reason::CallUnclear)
     } else if now.yolo {
         (Verdict::Allow, Reason::Yolo)
+    } else if let Some(call) = subject.call {
+        (if call == CallVerdict::Allow { Verdict::Allow } else { Verdict::Ask }, Reason::CallRule)
     } else if let Some(policy) = tool_rule {
         (policy.into(), Reason::ToolRule)
     } else if granted(&GrantTarget::Tool(subject.tool.to_owned())) {
@@ -239,6 +314,25 @@ pub fn decide(subject: Subject<'_>, now: &Circumstances<'_>) -> Decision {
         (now.defaults.get(subject.category).into(), Reason::Default)
     };
     Decision { verdict, reason }
+}
+
+/// What the rules for single calls say of a call. Where nobody can read them, one that may hold the call back makes it
+/// [`CallVerdict::Unclear`].
+pub async fn judge(
+    by: Option<&dyn CallRules>,
+    rules: &PermissionRules,
+    tool: &str,
+    args: &Value,
+    capabilities: &Capabilities,
+) -> Option<CallVerdict> {
+    if rules.calls.is_empty() {
+        return None;
+    }
+    if let Some(by) = by {
+        return by.judge(&rules.calls, tool, args, capabilities).await;
+    }
+    let names = |pattern: &str| pattern.split('(').next().is_some_and(|name| name.trim() == tool);
+    rules.calls.iter().any(|(pattern, policy)| *policy != Policy::Allow && names(pattern)).then_some(CallVerdict::Unclear)
 }
 
 impl From<Policy> for Verdict {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use ac_core::{AgentId, ModeId, ModelId};
+use ac_core::{AgentId, ModeId, ModelId, ToolCallPart};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -69,12 +69,24 @@ pub struct Limits {
     pub millis: Option<u64>,
     /// Tries of one model call before its error ends the run.
     pub attempts: u32,
+    /// Steps in a row in which the model asks for exactly the same calls; then the run ends with `run.loop`. `None`: as many as it likes.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub repeats: Option<u32>,
+}
+
+/// What is stored only says where it differs.
+const REPEATS: Option<u32> = Some(25);
+
+// Serde gives a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_usual(repeats: &Option<u32>) -> bool {
+    *repeats == REPEATS
 }
 
 impl Default for Limits {
-    /// 1000 steps (SPEC T-1), three tries, nothing else.
+    /// 1000 steps (SPEC T-1), three tries, 25 times the same, nothing else.
     fn default() -> Self {
-        Self { steps: 1000, tokens: None, millis: None, attempts: 3 }
+        Self { steps: 1000, tokens: None, millis: None, attempts: 3, repeats: REPEATS }
     }
 }
 
@@ -89,4 +101,40 @@ pub struct Budget {
     pub tokens: u64,
     /// Milliseconds of work.
     pub millis: u64,
+    /// Steps in a row that asked for the same calls as the one before.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub repeats: u32,
+    /// What the last step that is over asked for, as a hash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<u64>,
+}
+
+// Serde gives a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+impl Budget {
+    /// Counts a step that asked for these calls; none is the end of every repetition.
+    pub(crate) fn ask<'a>(&mut self, calls: impl Iterator<Item = &'a ToolCallPart>) {
+        let hash = hash_of(calls);
+        self.repeats = if hash.is_some() && hash == self.asked { self.repeats.saturating_add(1) } else { 0 };
+        // While the step is open its message says it.
+        self.asked = None;
+    }
+
+    /// Remembers what the step that is over asked for.
+    pub(crate) fn asked_for<'a>(&mut self, calls: impl Iterator<Item = &'a ToolCallPart>) {
+        self.asked = hash_of(calls);
+    }
+}
+
+/// The same in every process and version, because it is stored.
+fn hash_of<'a>(calls: impl Iterator<Item = &'a ToolCallPart>) -> Option<u64> {
+    calls.fold(None, |hash, call| {
+        let text = format!("{}\u{0}{}\u{0}", call.name, call.args);
+        let start = hash.unwrap_or(0xcbf2_9ce4_8422_2325_u64);
+        Some(text.bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
+    })
 }

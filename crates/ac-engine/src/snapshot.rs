@@ -132,7 +132,7 @@ pub enum Outcome {
     Complete,
     /// A person stopped it.
     Aborted,
-    /// It failed, or used up its budget (`run.step_limit`, `run.token_limit`, `run.time_limit`).
+    /// It failed, or used up its budget (`run.step_limit`, `run.token_limit`, `run.time_limit`, `run.loop`).
     Error {
         /// Why.
         error: ErrorInfo,

@@ -150,7 +150,9 @@ impl RunSnapshot {
     fn next_step(&mut self) {
         self.phase = Phase::Ready;
         self.step = self.step.saturating_add(1);
-        self.message = None;
+        if let Some(message) = self.message.take() {
+            self.budget.asked_for(message.tool_calls());
+        }
         self.failures = 0;
         self.forget_answers();
     }

@@ -39,6 +39,13 @@ pub(crate) fn exhausted(limits: &Limits, used: &Budget, new_step: bool) -> Optio
     if new_step && used.steps >= limits.steps {
         return error("run.step_limit", format!("made its {} model calls", limits.steps));
     }
+    if new_step && limits.repeats.is_some_and(|most| used.repeats.saturating_add(1) >= most.max(1)) && used.asked.is_some() {
+        let times = used.repeats.saturating_add(1);
+        return Some(ErrorInfo::new(
+            "run.loop",
+            format!("The model asked for exactly the same calls {times} times in a row. Tell it what to do instead."),
+        ));
+    }
     match (limits.tokens, limits.millis) {
         (Some(tokens), _) if used.tokens >= tokens => error("run.token_limit", format!("used its {tokens} tokens")),
         (_, Some(millis)) if used.millis >= millis => error("run.time_limit", format!("worked for its {millis} ms")),

@@ -45,7 +45,7 @@ pub mod transport;
 pub use catalog::{AuthStatus, ModelInfo};
 pub use fallback::Fallback;
 pub use key::{EnvKeys, Keys};
-pub use mode::ToolCallMode;
+pub use mode::{ToolCallMode, UnknownMode};
 pub use profile::{Api, Auth, ModelNames, Profile};
 pub use provider::{HttpProvider, OpenAiCompatible, Timeouts};
 pub use router::Router;

@@ -88,10 +88,13 @@ pub struct Profile {
     pub headers: HeaderMap,
     /// How much of a model id is the name.
     pub model_names: ModelNames,
-    /// Marks in the request up to where its prefix may be read from a cache (Anthropic).
+    /// Marks in the request up to where its prefix may be read from a cache: Anthropic, and Claude behind a gateway (OpenRouter).
     pub cache_marks: bool,
     /// How its models ask for tools.
     pub tool_calls: ToolCallMode,
+    /// Its models are whatever its user installed: a [`Router`](crate::Router) asks those that are known to have no form for calls in
+    /// [`ToolCallMode::JsonAction`], whatever `tool_calls` says.
+    pub local_models: bool,
     /// The differences of servers that speak Chat Completions.
     pub chat: ChatQuirks,
 }
@@ -131,6 +134,7 @@ impl Profile {
             model_names: ModelNames::default(),
             cache_marks: api == Api::Anthropic,
             tool_calls: ToolCallMode::Native,
+            local_models: false,
             chat: ChatQuirks::default(),
         }
     }
@@ -148,6 +152,18 @@ impl Profile {
     pub fn tool_calls(mut self, mode: ToolCallMode) -> Self {
         self.tool_calls = mode;
         self
+    }
+
+    /// Its models are whatever its user installed; see [`Profile::local_models`].
+    #[must_use]
+    pub fn with_local_models(mut self) -> Self {
+        self.local_models = true;
+        self
+    }
+
+    /// How a model of this provider asks for tools when nobody says otherwise.
+    pub fn tool_calls_of(&self, name: &str) -> ToolCallMode {
+        if self.local_models && crate::mode::lacks_calls(name) { ToolCallMode::JsonAction } else { self.tool_calls }
     }
 
     /// Sends this header with every request. For a header with a secret use the key instead: this one is shown in `Debug`.

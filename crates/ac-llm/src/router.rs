@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use crate::{
     catalog::{self, AuthStatus, ModelInfo},
     key::{EnvKeys, Keys},
+    mode::ToolCallMode,
     profile::{Profile, known},
     provider::{HttpProvider, Timeouts},
     transport::Transport,
@@ -22,7 +23,10 @@ pub struct Router {
     keys: Arc<dyn Keys>,
     timeouts: Timeouts,
     models: Arc<[ModelInfo]>,
+    tool_calls: Arc<ChooseMode>,
 }
+
+type ChooseMode = dyn Fn(&ModelId) -> Option<ToolCallMode> + Send + Sync;
 
 #[derive(Clone)]
 enum Route {
@@ -54,13 +58,22 @@ pub struct RouterBuilder {
     keys: Arc<dyn Keys>,
     timeouts: Timeouts,
     models: Vec<ModelInfo>,
+    tool_calls: Arc<ChooseMode>,
     known: bool,
 }
 
 impl Router {
     /// A router over this transport, with keys from the environment.
     pub fn builder(transport: Arc<dyn Transport>) -> RouterBuilder {
-        RouterBuilder { routes: vec![], transport, keys: Arc::new(EnvKeys), timeouts: Timeouts::default(), models: vec![], known: true }
+        RouterBuilder {
+            routes: vec![],
+            transport,
+            keys: Arc::new(EnvKeys),
+            timeouts: Timeouts::default(),
+            models: vec![],
+            tool_calls: Arc::new(|_| None),
+            known: true,
+        }
     }
 
     /// Who answers `model`.
@@ -84,9 +97,8 @@ impl Router {
                     named(prefix, name)?;
                     let key = self.keys.key(prefix, &profile.key_vars);
                     let mut profile = profile.clone();
-                    if let Some(mode) = self.models.iter().find(|info| info.id == *model).and_then(|info| info.tool_calls) {
-                        profile.tool_calls = mode;
-                    }
+                    let told = self.models.iter().find(|info| info.id == *model).and_then(|info| info.tool_calls);
+                    profile.tool_calls = (self.tool_calls)(model).or(told).unwrap_or_else(|| profile.tool_calls_of(name));
                     let provider = HttpProvider::new(profile, Arc::clone(&self.transport)).key(key).timeouts(self.timeouts);
                     provider.check_key()?;
                     return Ok(Arc::new(provider));
@@ -224,6 +236,13 @@ impl RouterBuilder {
         self
     }
 
+    /// How models ask for tools, where the host or its user knows better than the profile; `None` leaves it to the profile. Beats
+    /// [`ModelInfo::tool_calls`].
+    pub fn tool_calls(mut self, choose: impl Fn(&ModelId) -> Option<ToolCallMode> + Send + Sync + 'static) -> Self {
+        self.tool_calls = Arc::new(choose);
+        self
+    }
+
     /// Only what the host adds; none of the providers that the runtime knows.
     pub fn without_known(mut self) -> Self {
         self.known = false;
@@ -242,6 +261,7 @@ impl RouterBuilder {
             keys: self.keys,
             timeouts: self.timeouts,
             models: self.models.into(),
+            tool_calls: self.tool_calls,
         }
     }
 }

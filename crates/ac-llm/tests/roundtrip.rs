@@ -332,3 +332,26 @@ fn files_reach_each_provider_in_its_form() {
         assert_eq!(sent.pointer(field), Some(&expected), "{}", profile.name);
     }
 }
+
+#[test]
+fn claude_behind_a_gateway_is_marked_and_nobody_else_there() {
+    let parts = vec![done("c1", "ls", ToolOutput::text("a"), None), done("c2", "ls", ToolOutput::text("b"), None)];
+    let asked = |model: &str| {
+        let mut request = request(model, model, parts.clone());
+        request.instructions = Some("Be brief.".into());
+        body(&known::openrouter(), &request)
+    };
+    let marked = asked("openrouter/anthropic/claude-sonnet-4.5");
+    let mark = json!({"type": "ephemeral"});
+    assert_eq!(marked["messages"][0], json!({"role": "system", "content": [{"type": "text", "text": "Be brief.", "cache_control": mark}]}));
+    assert_eq!(marked["messages"][1], json!({"role": "user", "content": [{"type": "text", "text": "go", "cache_control": mark}]}));
+    assert_eq!(marked["messages"][4]["cache_control"], mark, "the last result is the end of this request: {marked}");
+    assert_eq!(marked.to_string().matches("cache_control").count(), 3);
+    // Marks do not move what they mark: the prefix of the next request is the same.
+    let plain = asked("openrouter/openai/gpt-5");
+    assert_eq!(plain.to_string().matches("cache_control").count(), 0);
+    assert_eq!(plain["messages"][1], json!({"role": "user", "content": "go"}));
+    let mut direct = known::openai_chat();
+    direct.cache_marks = false;
+    assert!(!body(&direct, &request("openai-chat/claude", "x", vec![])).to_string().contains("cache_control"));
+}

@@ -10,6 +10,8 @@ mod folder;
 mod options;
 mod process;
 mod reads;
+#[cfg(feature = "rules")]
+mod rules;
 mod search;
 mod view;
 mod write;
@@ -19,6 +21,8 @@ use std::{path::Path, sync::Arc};
 use ac_core::{Tool, ToolCategory, ToolContext, ToolError, ToolErrorKind, tool::ToolList};
 use ac_workspace::{Workspace, WorkspaceError, WorkspaceErrorKind};
 pub use options::{ToolSwitch, WorkspaceTool, WorkspaceToolOptions};
+#[cfg(feature = "rules")]
+pub use rules::WorkspaceRules;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

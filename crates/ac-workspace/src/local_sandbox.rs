@@ -4,6 +4,7 @@ mod capture;
 mod environment;
 mod family;
 mod isolation;
+mod place;
 mod processes;
 mod running;
 
@@ -18,7 +19,7 @@ use ac_core::CancelToken;
 use async_trait::async_trait;
 use cap_std::{ambient_authority, fs::Dir};
 
-use self::{capture::Capture, isolation::Limits, processes::Processes, running::Running};
+use self::{capture::Capture, isolation::Limits, place::Place, processes::Processes, running::Running};
 use crate::{
     CommandOutput, CommandRequest, CommandResult, Confinement, Exit, Isolation, NoSink, OutputSink, ProcessId, ProcessInfo, Sandbox,
     WorkspaceError, WorkspaceErrorKind as Kind,
@@ -106,10 +107,11 @@ impl std::fmt::Debug for LocalSandboxOptions {
 pub struct LocalSandbox {
     root: PathBuf,
     dir: Dir,
-    logs: Option<tempfile::TempDir>,
     options: LocalSandboxOptions,
-    /// For temporary files of commands, which may change nothing else outside of the workspace.
-    scratch: Option<tempfile::TempDir>,
+    /// Goes with the sandbox.
+    _place: Option<Place>,
+    logs: Option<PathBuf>,
+    scratch: Option<PathBuf>,
     limits: Limits,
     processes: Processes,
 }
@@ -132,21 +134,17 @@ impl LocalSandbox {
         let fail = |error| WorkspaceError::from_io(folder, error);
         let root = folder.canonicalize().map_err(fail)?;
         let dir = Dir::open_ambient_dir(&root, ambient_authority()).map_err(fail)?;
-        let logs = match options.log {
-            0 => None,
-            _ => Some(tempfile::Builder::new().prefix("command-logs-").tempdir().map_err(fail)?),
-        };
-        let scratch = match options.isolation {
-            Isolation::Off => None,
-            _ => Some(tempfile::Builder::new().prefix("command-files-").tempdir().map_err(fail)?),
-        };
-        let limits = Limits::find(&options, &root, scratch.as_ref().map(tempfile::TempDir::path))?;
-        Ok(Self { root, dir, logs, scratch, limits, options, processes: Processes::default() })
+        let (logged, limited) = (options.log > 0, options.isolation != Isolation::Off);
+        let place = if logged || limited { Some(Place::make().map_err(fail)?) } else { None };
+        let logs = place.as_ref().filter(|_| logged).map(Place::logs);
+        let scratch = place.as_ref().filter(|_| limited).map(Place::files);
+        let limits = Limits::find(&options, &root, scratch.as_deref())?;
+        Ok(Self { root, dir, options, _place: place, logs, scratch, limits, processes: Processes::default() })
     }
 
     /// The folder of the commands' logs. It goes with the sandbox.
     pub fn logs(&self) -> Option<&Path> {
-        self.logs.as_ref().map(tempfile::TempDir::path)
+        self.logs.as_deref()
     }
 
     /// The folder of a command, which must lie inside.
@@ -169,11 +167,11 @@ impl LocalSandbox {
         let cwd = self.cwd(&request.cwd)?;
         let capture = Capture::new(&self.options, self.logs(), sink)?;
         let mut env: Vec<(String, OsString)> = environment::inherited(&self.options.pass_env);
-        env.extend(self.scratch.as_ref().map(|folder| ("TMPDIR".to_owned(), folder.path().into())));
+        env.extend(self.scratch.as_ref().map(|folder| ("TMPDIR".to_owned(), folder.into())));
         let given = self.options.env.iter().chain(&request.env);
         env.extend(given.map(|(name, value)| (name.clone(), value.into())));
         let (line, supervised) = self.limits.wrap(&request.command, &cwd);
-        running::Start { line, cwd: &cwd, env, supervised }.spawn(capture)
+        running::Start { line, cwd: &cwd, env, supervised, relayed: self.limits.relays() }.spawn(capture)
     }
 }
 

@@ -7,9 +7,13 @@
 
 mod command;
 
-use std::{fmt, path::Path, str::FromStr};
+use std::{
+    fmt,
+    path::{Component, Path, PathBuf},
+    str::FromStr,
+};
 
-use ac_core::Policy;
+use ac_core::{Policy, permission::CallVerdict};
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize, de};
 use serde_json::Value;
@@ -108,8 +112,13 @@ impl ToolRules {
     /// # Errors
     /// When the pattern cannot be read.
     pub fn with(mut self, pattern: &str, policy: Policy) -> Result<Self, BadPattern> {
-        self.0.push((pattern.parse()?, policy));
+        self.add(pattern.parse()?, policy);
         Ok(self)
+    }
+
+    /// Adds a rule.
+    pub fn add(&mut self, pattern: ToolPattern, policy: Policy) {
+        self.0.push((pattern, policy));
     }
 
     /// All rules.
@@ -122,6 +131,12 @@ impl ToolRules {
     /// A call with a `command` is judged as a command line, one with a `path` (or `from` and `to`) by its paths as they are written, any
     /// other by its tool. Where links may be about, see [`ToolRules::judge_in`].
     pub fn judge(&self, tool: &str, args: &Value) -> Option<Policy> {
+        self.verdict(tool, args).map(policy)
+    }
+
+    /// As [`ToolRules::judge`], with what cannot be told as a verdict of its own: where a rule denies some commands, a line in which a
+    /// denied one may hide is [`CallVerdict::Unclear`].
+    pub fn verdict(&self, tool: &str, args: &Value) -> Option<CallVerdict> {
         let rules: Vec<(&ToolPattern, Policy)> = self.iter().filter(|(pattern, _)| pattern.tool == tool).collect();
         if rules.is_empty() {
             return None;
@@ -134,22 +149,35 @@ impl ToolRules {
                 .filter_map(|name| args.get(*name).and_then(Value::as_str))
                 .map(|path| judge_path(&rules, path))
                 .reduce(both)
-                .flatten(),
+                .flatten()
+                .map(verdict),
         };
         match (part, whole) {
-            (Some(part), Some(whole)) => Some(stricter(part, whole)).map(|policy| if whole == Policy::Allow { part } else { policy }),
-            (part, whole) => part.or(whole),
+            // A rule for all calls of a tool that allows them leaves the word to the narrower one.
+            (Some(part), None | Some(Policy::Allow)) => Some(part),
+            (Some(CallVerdict::Deny), _) | (_, Some(Policy::Deny)) => Some(CallVerdict::Deny),
+            (Some(CallVerdict::Unclear), _) => Some(CallVerdict::Unclear),
+            (_, whole) => whole.map(verdict),
         }
     }
+
     /// As [`ToolRules::judge`], with the paths that a file system would really open: a link, a detour or an absolute path is judged as what
     /// it leads to. What leads outside is denied.
     pub async fn judge_in(&self, files: &dyn Filesystem, tool: &str, args: &Value) -> Option<Policy> {
+        self.verdict_in(files, tool, args).await.map(policy)
+    }
+
+    /// As [`ToolRules::verdict`], with the paths that a file system would really open.
+    pub async fn verdict_in(&self, files: &dyn Filesystem, tool: &str, args: &Value) -> Option<CallVerdict> {
+        if !self.iter().any(|(pattern, _)| pattern.tool == tool) {
+            return None;
+        }
         let mut args = args.clone();
         for name in PATHS {
             let Some(path) = args.get(name).and_then(Value::as_str) else { continue };
             let real = match files.resolve(Path::new(path)).await {
                 Ok(real) => real.to_string_lossy().into_owned(),
-                Err(error) if error.kind() == WorkspaceErrorKind::Escape => return Some(Policy::Deny),
+                Err(error) if error.kind() == WorkspaceErrorKind::Escape => return Some(CallVerdict::Deny),
                 // The call itself will say what is wrong with it.
                 Err(_) => continue,
             };
@@ -157,7 +185,7 @@ impl ToolRules {
                 fields.insert(name.to_owned(), Value::String(real));
             }
         }
-        self.judge(tool, &args)
+        self.verdict(tool, &args)
     }
 }
 
@@ -191,15 +219,48 @@ fn both(a: Option<Policy>, b: Option<Policy>) -> Option<Policy> {
 
 fn judge_path(rules: &[(&ToolPattern, Policy)], path: &str) -> Option<Policy> {
     let path = Path::new(path.trim_start_matches("./"));
+    let bare = bare(path);
     strictest(rules.iter().filter_map(|(pattern, policy)| {
         let (exact, folded) = pattern.inner.as_ref()?.path.as_ref()?;
         // Where upper and lower case are one file, another spelling must not get around a rule that holds back.
         let glob = if *policy == Policy::Allow { exact } else { folded };
-        glob.is_match(path).then_some(*policy)
+        (glob.is_match(path) || (*policy != Policy::Allow && glob.is_match(&bare))).then_some(*policy)
     }))
 }
 
-fn judge_command(rules: &[(&ToolPattern, Policy)], command: &str) -> Option<Policy> {
+/// The path without what some systems leave out of a name: dots and blanks at its end, and the name of a stream in the file (`.env.`,
+/// `.env::$DATA` are `.env` there).
+fn bare(path: &Path) -> PathBuf {
+    path.components()
+        .map(|part| match part {
+            Component::Normal(name) => {
+                let name = name.to_string_lossy();
+                let stem = name.split_once(':').map_or(&*name, |(stem, _)| stem);
+                let short = stem.trim_end_matches(['.', ' ']);
+                if short.is_empty() { name.into_owned() } else { short.to_owned() }
+            }
+            other => other.as_os_str().to_string_lossy().into_owned(),
+        })
+        .collect()
+}
+
+fn verdict(policy: Policy) -> CallVerdict {
+    match policy {
+        Policy::Allow => CallVerdict::Allow,
+        Policy::Ask => CallVerdict::Ask,
+        Policy::Deny => CallVerdict::Deny,
+    }
+}
+
+fn policy(verdict: CallVerdict) -> Policy {
+    match verdict {
+        CallVerdict::Allow => Policy::Allow,
+        CallVerdict::Ask | CallVerdict::Unclear => Policy::Ask,
+        CallVerdict::Deny => Policy::Deny,
+    }
+}
+
+fn judge_command(rules: &[(&ToolPattern, Policy)], command: &str) -> Option<CallVerdict> {
     let line = Line::read(command);
     let fits = |words: &[String], wanted: Policy| {
         rules.iter().any(|(pattern, policy)| {
@@ -208,18 +269,23 @@ fn judge_command(rules: &[(&ToolPattern, Policy)], command: &str) -> Option<Poli
     };
     let found = |policy| line.commands.iter().any(|words| fits(words, policy)) || line.hidden.iter().any(|words| fits(words, policy));
     if found(Policy::Deny) {
-        return Some(Policy::Deny);
+        return Some(CallVerdict::Deny);
+    }
+    let denied = || rules.iter().filter(|(_, policy)| *policy == Policy::Deny).filter_map(|(pattern, _)| pattern.inner.as_ref());
+    let may_fit = |program: &String| denied().any(|inner| command::may_fit(&inner.text, program));
+    if (line.unread && denied().next().is_some()) || line.open.iter().any(may_fit) {
+        return Some(CallVerdict::Unclear);
     }
     if found(Policy::Ask) {
-        return Some(Policy::Ask);
+        return Some(CallVerdict::Ask);
     }
     if line.plain {
         let allowed = !line.commands.is_empty() && line.commands.iter().all(|words| fits(words, Policy::Allow));
-        return allowed.then_some(Policy::Allow);
+        return allowed.then_some(CallVerdict::Allow);
     }
     // Something cannot be seen: where anything is held back, a person looks at it.
     let holds_back = rules.iter().any(|(pattern, policy)| *policy != Policy::Allow && pattern.inner.is_some());
-    holds_back.then_some(Policy::Ask)
+    holds_back.then_some(CallVerdict::Ask)
 }
 
 #[cfg(test)]

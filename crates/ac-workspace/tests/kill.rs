@@ -15,8 +15,8 @@ use std::{
 
 use ac_core::CancelToken;
 use ac_workspace::{
-    CommandRequest, CommandResult, Exit, Isolation, LocalSandbox, LocalSandboxOptions, NoSink, OutputSink, OutputStream, Sandbox,
-    Supervisor, WorkspaceError, WorkspaceErrorKind,
+    CommandRequest, CommandResult, Exit, Isolation, LocalSandbox, LocalSandboxOptions, NetworkLimit, NoSink, OutputSink, OutputStream,
+    Sandbox, Supervisor, WorkspaceError, WorkspaceErrorKind,
 };
 use tempfile::TempDir;
 
@@ -73,6 +73,7 @@ impl World {
         let run = self.sandbox.run(CommandRequest::new(command), Arc::new(NoSink), cancel.clone());
         let stop = async {
             wait_for(&self.path("ready")).await;
+            assert!(!self.living().is_empty(), "nobody is there to be ended: {command}");
             cancel.cancel();
             Instant::now()
         };
@@ -83,12 +84,40 @@ impl World {
     }
 
     fn all_gone(&self, command: &str) {
-        let pids = fs::read_to_string(self.path("pids")).unwrap();
-        assert!(!pids.trim().is_empty(), "the command told no process: {command}");
-        for pid in pids.split_whitespace() {
-            assert!(!alive(pid), "{pid} is still there: {command}\n{}", stat(pid));
+        if let Some(pid) = self.living().first() {
+            panic!("{pid} is still there: {command}\n{}", stat(pid));
         }
     }
+
+    /// The processes that the command told of and that still run.
+    fn living(&self) -> Vec<String> {
+        living(self.temp.path(), own_numbers(&self.sandbox))
+    }
+}
+
+/// Whether processes of a command have numbers of their own.
+fn own_numbers(sandbox: &LocalSandbox) -> bool {
+    sandbox.confinement().network == NetworkLimit::Off
+}
+
+/// Those of a folder's `pids` that still run, by their numbers out here.
+fn living(folder: &Path, own_numbers: bool) -> Vec<String> {
+    let told = fs::read_to_string(folder.join("pids")).unwrap();
+    let told: Vec<&str> = told.split_whitespace().collect();
+    assert!(!told.is_empty(), "the command told no process");
+    if !own_numbers {
+        return told.into_iter().filter(|pid| alive(pid)).map(str::to_owned).collect();
+    }
+    let numbers = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    numbers
+        .filter(|pid| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let Some(line) = status.lines().find_map(|line| line.strip_prefix("NSpid:")) else { return false };
+            let inside: Vec<&str> = line.split_whitespace().skip(1).collect();
+            let here = fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.file_name() == folder.file_name());
+            inside.last().is_some_and(|last| told.contains(last)) && here && alive(pid)
+        })
+        .collect()
 }
 
 fn stat(pid: &str) -> String {
@@ -150,7 +179,10 @@ async fn a_process_in_a_session_of_its_own() {
 async fn a_daemon_that_forked_twice_and_closed_its_pipes() {
     for world in both() {
         world
-            .abort("(setsid sh -c '(echo $$ > pids; exec sleep 300 </dev/null >/dev/null 2>&1) & sleep 0.1; touch ready' &) ; sleep 300")
+            .abort(
+                "(setsid sh -c '(sh -c \"echo \\$\\$ > pids; exec sleep 300\" </dev/null >/dev/null 2>&1) & \
+                 while [ ! -s pids ]; do sleep 0.01; done; touch ready' &) ; sleep 300",
+            )
             .await;
     }
 }
@@ -163,7 +195,7 @@ async fn a_daemon_that_also_cleared_its_environment() {
     supervised().abort(DAEMON).await;
 
     // The attempt is a real one: without a supervisor it gets away.
-    let alone = world(Supervisor::Off);
+    let alone = open(Supervisor::Off);
     let cancel = CancelToken::new();
     let stop = async {
         wait_for(&alone.path("ready")).await;
@@ -171,9 +203,9 @@ async fn a_daemon_that_also_cleared_its_environment() {
     };
     let (result, ()) = tokio::join!(alone.sandbox.run(CommandRequest::new(DAEMON), Arc::new(NoSink), cancel.clone()), stop);
     result.unwrap_err();
-    let pids = fs::read_to_string(alone.path("pids")).unwrap();
-    assert!(pids.split_whitespace().any(alive));
-    for pid in pids.split_whitespace() {
+    let left = alone.living();
+    assert!(!left.is_empty());
+    for pid in &left {
         std::process::Command::new("kill").args(["-9", pid]).status().unwrap();
     }
 }
@@ -260,7 +292,7 @@ async fn a_command_whose_caller_went_away() {
             () = wait_for(&ready) => {}
         }
         let started = Instant::now();
-        while fs::read_to_string(world.path("pids")).unwrap().split_whitespace().any(alive) {
+        while !world.living().is_empty() {
             assert!(started.elapsed() < LIMIT);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -274,9 +306,11 @@ async fn what_is_left_running_ends_at_shutdown() {
         let result = world.run("setsid sh -c 'echo $$ > pids; sleep 300' & sleep 0.2; echo ok").await.unwrap();
         assert_eq!((result.exit, result.output.head.as_str()), (Exit::Code(0), "ok\n"));
         assert!(result.took < Duration::from_millis(1500), "{:?}", result.took);
-        let pids = fs::read_to_string(world.path("pids")).unwrap();
-        assert!(alive(pids.trim()));
-        assert!(result.left_running.iter().any(|pid| pid.to_string() == pids.trim()), "{:?}", result.left_running);
+        let living = world.living();
+        assert!(
+            !living.is_empty() && living.iter().all(|pid| result.left_running.iter().any(|left| left.to_string() == *pid)),
+            "{living:?}"
+        );
         let started = Instant::now();
         world.sandbox.shutdown().await;
         assert!(started.elapsed() < LIMIT);
@@ -288,11 +322,12 @@ async fn what_is_left_running_ends_at_shutdown() {
 async fn what_is_left_running_ends_with_a_sandbox_that_was_dropped() {
     for world in both() {
         world.run("setsid sh -c 'echo $$ > pids; sleep 300' & sleep 0.2").await.unwrap();
-        let pids = fs::read_to_string(world.path("pids")).unwrap();
-        let World { sandbox, temp: _temp } = world;
+        let own = own_numbers(&world.sandbox);
+        assert!(!world.living().is_empty());
+        let World { sandbox, temp } = world;
         drop(sandbox);
         let started = Instant::now();
-        while alive(pids.trim()) {
+        while !living(temp.path(), own).is_empty() {
             assert!(started.elapsed() < LIMIT);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -341,11 +376,12 @@ fn a_host_that_was_killed() {
         assert!(started.elapsed() < Duration::from_secs(10));
         std::thread::sleep(Duration::from_millis(10));
     }
+    let own = own_numbers(&supervised().sandbox);
+    assert!(!living(temp.path(), own).is_empty());
     host.kill().unwrap();
     host.wait().unwrap();
-    let pids = fs::read_to_string(temp.path().join("pids")).unwrap();
     let started = Instant::now();
-    while alive(pids.trim()) {
+    while !living(temp.path(), own).is_empty() {
         assert!(started.elapsed() < LIMIT);
         std::thread::sleep(Duration::from_millis(10));
     }

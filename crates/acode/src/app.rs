@@ -9,6 +9,7 @@ use agent_controller::{
     controller::{AgentConfig, AgentController, Limits, ModelChoice, RuntimeSettings, Session, SessionRequest, UuidIds},
     core::{Ids, ModelId, ThreadId, ToolCategory, event::ThreadInfo, permission::DefaultPolicies, permission::Policy},
     storage::{StorageError, StorageErrorKind, domain::ThreadQuery, sled_kv::SledStorage},
+    tools::workspace::WorkspaceRules,
     workspace::Workspace,
 };
 use serde_json::{Map, Value, json};
@@ -19,6 +20,7 @@ use crate::{
     files::Files,
     models::Models,
     project::Project,
+    settings::Settings,
 };
 
 /// Whose conversations they are.
@@ -86,6 +88,8 @@ pub(crate) struct App {
     pub(crate) controller: AgentController,
     /// What new runs use.
     pub(crate) model: ModelId,
+    /// What was laid down in files and by flags.
+    pub(crate) settings: Settings,
     workspace: Arc<Workspace>,
     storage: Arc<SledStorage>,
 }
@@ -97,7 +101,10 @@ impl App {
     /// When the folder cannot be opened.
     pub(crate) fn new(held: Held, models: Models, approve: Approve) -> Result<Arc<Self>, Failure> {
         let Held { storage, project } = held;
-        let workspace = Workspace::local(&project.folder).map_err(|error| Failure::failed(error.code(), error.to_string()))?;
+        let Models { model, router, settings, .. } = models;
+        let (files, commands) = settings.limits();
+        let workspace =
+            Workspace::local_with(&project.folder, files, commands).map_err(|error| Failure::failed(error.code(), error.to_string()))?;
         let workspace = Arc::new(workspace);
         let asks = matches!(approve, Approve::Ask | Approve::Edits);
         let mut defaults = DefaultPolicies::default();
@@ -106,10 +113,11 @@ impl App {
         }
         let mut limits = Limits::default();
         limits.steps = STEPS;
+        // The step budget is the narrower one, and the one that people are told about.
+        limits.repeats = None;
         // The store has one opener, so whoever held a lease before is gone for good.
         let mut runtime = RuntimeSettings::default();
         (runtime.lease, runtime.grace, runtime.poll) = (Duration::from_secs(4), Duration::from_secs(1), Duration::from_millis(500));
-        let Models { model, router, .. } = models;
         let state = if approve == Approve::All { Map::from_iter([("yolo".to_owned(), json!(true))]) } else { Map::new() };
         let controller = AgentController::builder()
             .id("acode")
@@ -120,12 +128,13 @@ impl App {
             .default_model(model.clone())
             .models(move |model: &ModelId| router.resolve(model))
             .default_policies(defaults)
+            .rules(settings.rules.clone())
+            .call_rules(WorkspaceRules::new(workspace.clone()))
             .initial_state(state)
             .limits(limits)
             .runtime(runtime)
-            .build()
-            .map_err(|error| Failure::failed(error.code(), error.to_string()))?;
-        Ok(Arc::new(Self { project, controller, model, workspace, storage }))
+            .build()?;
+        Ok(Arc::new(Self { project, controller, model, settings, workspace, storage }))
     }
 
     /// The project's files, for showing.
@@ -155,7 +164,19 @@ impl App {
         let session = self.session(&ThreadId::from(UuidIds.fresh("thread"))).await?;
         session.rename_thread(None, title).await?;
         self.use_model(&session).await?;
+        self.use_rules(&session).await?;
         Ok(session)
+    }
+
+    /// Keeps the rules of the flags with the conversation.
+    ///
+    /// # Errors
+    /// When the store does not answer, or a pattern cannot be read.
+    pub(crate) async fn use_rules(&self, session: &Session) -> Result<(), Failure> {
+        for (pattern, policy) in &self.settings.given {
+            session.set_call_policy(pattern.as_str(), Some(*policy)).await?;
+        }
+        Ok(())
     }
 
     /// Keeps the model with the conversation, for all modes: a plan that is approved by a later process is built by the same one.
@@ -234,7 +255,7 @@ impl From<agent_controller::controller::ControllerError> for Failure {
         let exit = match error.kind() {
             // What was typed is right, it only comes too late: that is no wrong usage.
             Kind::AlreadyResolved => Exit::Failed,
-            Kind::NotPending | Kind::Ambiguous | Kind::InvalidAnswer | Kind::GrantNotFound => Exit::Usage,
+            Kind::NotPending | Kind::Ambiguous | Kind::InvalidAnswer | Kind::GrantNotFound | Kind::InvalidRule => Exit::Usage,
             _ => Exit::Failed,
         };
         Self { exit, code: error.code().into(), message: error.to_string() }

@@ -2,6 +2,7 @@
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
 
+use agent_controller::llm::ToolCallMode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// The command line.
@@ -59,6 +60,30 @@ pub(crate) struct Options {
     /// An OpenAI-compatible server; requests go to URL/chat/completions
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) base_url: Option<String>,
+
+    /// How models ask for tools: in their provider's form, as JSON that a schema constrains (small local models), or also as text
+    #[arg(long, global = true, value_name = "native|json-action|text-repair")]
+    pub(crate) tool_calls: Option<ToolCallMode>,
+
+    /// Run calls like this without asking in this conversation: 'execute_command(git status*)', 'write_file(src/**)'; may be repeated
+    #[arg(long, global = true, value_name = "PATTERN")]
+    pub(crate) allow: Vec<String>,
+
+    /// Ask before calls like this in this conversation, whatever else allows them
+    #[arg(long, global = true, value_name = "PATTERN")]
+    pub(crate) ask: Vec<String>,
+
+    /// Never run calls like this in this conversation; beats everything that allows
+    #[arg(long, global = true, value_name = "PATTERN")]
+    pub(crate) deny: Vec<String>,
+
+    /// Let commands use the network
+    #[arg(long, global = true)]
+    pub(crate) allow_network: bool,
+
+    /// Let file tools and commands change this folder too; may be repeated
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) writable: Vec<PathBuf>,
 
     /// Where conversations are kept, instead of a folder per project under your data directory
     #[arg(long, global = true, value_name = "DIR")]
@@ -141,6 +166,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<GrantsCommand>,
     },
+    /// List the rules for single calls, of the settings and of each conversation
+    Rules {
+        #[command(subcommand)]
+        command: Option<RulesCommand>,
+    },
     /// Serve this project over HTTP, for a front end
     Serve {
         /// Where to listen. Without --auth only an address of this machine for itself
@@ -192,6 +222,18 @@ pub(crate) enum GrantsCommand {
     },
 }
 
+/// What to do with rules.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RulesCommand {
+    /// Take a rule of a conversation back
+    Forget {
+        /// The conversation, as `acode rules` shows it
+        conversation: String,
+        /// The rule, as `acode rules` shows it
+        pattern: String,
+    },
+}
+
 /// Whether a line that the parser did not take asks for JSON.
 pub(crate) fn wants_json(words: impl IntoIterator<Item = OsString>) -> bool {
     let mut options = words.into_iter().skip(1).take_while(|word| word != "--");
@@ -207,6 +249,10 @@ impl Cli {
         let talks = matches!(self.command, None | Some(Command::Exec { .. }));
         if !talks && (self.options.resume || self.options.thread.is_some()) {
             return Err("--continue and --thread go with the chat and with exec; other commands find the conversation by the ID".into());
+        }
+        let rules = [&self.options.allow, &self.options.ask, &self.options.deny];
+        if !talks && rules.iter().any(|list| !list.is_empty()) {
+            return Err("--allow, --ask and --deny go with the chat and with exec, and are kept with the conversation".into());
         }
         match &self.command {
             Some(Command::Exec { task: Some(task) }) if task.trim().is_empty() => {

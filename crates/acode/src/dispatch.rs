@@ -1,6 +1,7 @@
 //! What a command does, in place or for another process over the socket.
 
 mod given;
+mod rules;
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use self::given::Given;
 use crate::{
     app::{self, App},
-    args::{Command, GrantsCommand, Json, Options, PlanDecision},
+    args::{Command, GrantsCommand, Json, Options, PlanDecision, RulesCommand},
     exit::{Exit, Failure},
     follow::{Follow, Rest},
     interrupt::Interrupts,
@@ -38,6 +39,10 @@ pub(crate) fn request(command: &Command, options: &Options) -> Option<(&'static 
         }
         Command::Grants { command: None } => ("grants", json!({})),
         Command::Grants { command: Some(GrantsCommand::Revoke { id }) } => ("revoke", json!({ "id": id })),
+        Command::Rules { command: None } => ("rules", json!({})),
+        Command::Rules { command: Some(RulesCommand::Forget { conversation, pattern }) } => {
+            ("forget", json!({ "id": conversation, "pattern": pattern }))
+        }
     };
     if let Value::Object(fields) = &mut args {
         let mode = options.approve.to_possible_value().map(|value| value.get_name().to_owned());
@@ -49,7 +54,7 @@ pub(crate) fn request(command: &Command, options: &Options) -> Option<(&'static 
 
 /// Whether the answer to an op is a list and not a stream of events.
 pub(crate) fn lists(op: &str) -> bool {
-    matches!(op, "threads" | "pending" | "grants")
+    matches!(op, "threads" | "pending" | "grants" | "rules")
 }
 
 /// Does what `op` says.
@@ -72,6 +77,8 @@ pub(crate) async fn dispatch(
         }
         "grants" => put(sink, &grants(app).await?).await,
         "revoke" => revoke(app, given.id()?).await,
+        "rules" => put(sink, &rules::list(app).await?).await,
+        "forget" => rules::forget(app, given.id()?, given.text("pattern")?.unwrap_or_default()).await,
         "abort" => abort(app, given.text("run")?).await,
         "answer" => {
             let values = given.values()?;

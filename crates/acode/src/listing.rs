@@ -18,6 +18,7 @@ pub(crate) async fn show<W: Write>(op: &str, rows: &Value, painter: &mut Painter
     let nothing = match op {
         "threads" => "No conversations yet.",
         "pending" => "Nothing waits for you.",
+        "rules" => "There are no rules for single calls.",
         _ => "Nothing was allowed for longer than once.",
     };
     if rows.is_empty() {
@@ -36,6 +37,15 @@ pub(crate) async fn show<W: Write>(op: &str, rows: &Value, painter: &mut Painter
                 painter.waiting(Shown(row)).await?;
                 painter.how(Shown(row))?;
                 painter.plain("")?;
+            }
+            "rules" => {
+                let (policy, pattern) = (Line(text("policy"), 10).to_string(), Line(text("pattern"), 200).to_string());
+                match row.get("thread").and_then(Value::as_str) {
+                    Some(thread) => {
+                        painter.plain(&format!("{policy}  {pattern}  in {} ({})", Line(text("title"), 60), Line(thread, 80)))?
+                    }
+                    None => painter.plain(&format!("{policy}  {pattern}  in the settings"))?,
+                }
             }
             _ => {
                 let allows = row.get("allows").unwrap_or(&Value::Null);

@@ -20,6 +20,7 @@ mod reply;
 mod safe;
 mod screen;
 mod serve;
+mod settings;
 mod sink;
 mod socket;
 mod talk;

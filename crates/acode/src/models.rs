@@ -15,6 +15,7 @@ use crate::{
     args::Options,
     exit::{Exit, Failure},
     project::Project,
+    settings::Settings,
 };
 
 /// Where local servers usually listen.
@@ -33,6 +34,8 @@ pub(crate) struct Models {
     pub(crate) router: Router,
     /// Nobody chose: the built-in model answers.
     pub(crate) fallback: bool,
+    /// What else was laid down.
+    pub(crate) settings: Settings,
 }
 
 /// A local server that was found.
@@ -50,6 +53,7 @@ pub(crate) struct Local {
 /// A model or provider that does not exist, a missing key, a server that lists no models.
 pub(crate) async fn choose(options: &Options, project: &Project, pace: Duration) -> Result<Models, Failure> {
     let transport = Arc::new(ReqwestTransport::new().map_err(|error| Failure::failed("model.transport", error.to_string()))?);
+    let settings = Settings::read(project, options)?;
     let mut servers = Servers::read(project)?;
     let mut chosen = None;
     if let Some(base_url) = options.base_url.as_deref() {
@@ -61,7 +65,10 @@ pub(crate) async fn choose(options: &Options, project: &Project, pace: Duration)
         });
         servers.keep(server, project)?;
     }
-    let mut builder = Router::builder(transport).provider("demo", Arc::new(demo::Guide::paced(pace)));
+    let modes = settings.clone();
+    let mut builder = Router::builder(transport)
+        .provider("demo", Arc::new(demo::Guide::paced(pace)))
+        .tool_calls(move |model: &ModelId| modes.tool_calls(model));
     for server in servers.iter() {
         builder = builder.http(server.profile());
     }
@@ -69,9 +76,9 @@ pub(crate) async fn choose(options: &Options, project: &Project, pace: Duration)
     let asked = chosen.or_else(|| options.model.as_deref().map(ModelId::from));
     if let Some(model) = asked {
         router.resolve(&model).map_err(|error| refused(&error))?;
-        return Ok(Models { model, router, fallback: false });
+        return Ok(Models { model, router, fallback: false, settings });
     }
-    Ok(Models { model: demo::GUIDE.into(), router, fallback: true })
+    Ok(Models { model: demo::GUIDE.into(), router, fallback: true, settings })
 }
 
 /// A model that cannot be asked. A name that means nothing is wrong usage; a missing key is not.

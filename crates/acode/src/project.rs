@@ -12,6 +12,8 @@ pub(crate) struct Project {
     pub(crate) folder: PathBuf,
     /// The data folder; exists.
     pub(crate) data: PathBuf,
+    /// The user's configuration directory, where the system has one.
+    pub(crate) config: Option<PathBuf>,
 }
 
 impl Project {
@@ -28,7 +30,8 @@ impl Project {
         make_private(&data)
             .map_err(|error| format!("cannot make the data folder {}: {error}; choose another with --data", data.display()))?;
         let data = data.canonicalize().map_err(|error| format!("cannot open the data folder {}: {error}", data.display()))?;
-        Ok(Self { folder, data })
+        let config = strategy().ok().map(|strategy| strategy.config_dir());
+        Ok(Self { folder, data, config })
     }
 
     /// Where the store is.
@@ -41,16 +44,24 @@ impl Project {
         self.data.join("socket")
     }
 
+    /// The files of settings, the user's own first.
+    pub(crate) fn settings(&self) -> impl Iterator<Item = PathBuf> {
+        self.config.iter().chain([&self.data]).map(|folder| folder.join("settings.json"))
+    }
+
     /// Who holds the store.
     pub(crate) fn owner(&self) -> PathBuf {
         self.data.join("owner")
     }
 }
 
-fn user_data() -> Result<PathBuf, String> {
+fn strategy() -> Result<impl AppStrategy, etcetera::HomeDirError> {
     let args = AppStrategyArgs { top_level_domain: "dev".into(), author: "agent-controller".into(), app_name: "acode".into() };
-    let strategy =
-        etcetera::choose_app_strategy(args).map_err(|error| format!("cannot find your data directory ({error}); use --data DIR"))?;
+    etcetera::choose_app_strategy(args)
+}
+
+fn user_data() -> Result<PathBuf, String> {
+    let strategy = strategy().map_err(|error| format!("cannot find your data directory ({error}); use --data DIR"))?;
     Ok(strategy.data_dir().join("projects"))
 }
 

@@ -42,6 +42,9 @@ pub(crate) async fn command(project: &Project, command: &Command, options: &Opti
         return Err(Failure::usage("this command needs the store for itself"));
     };
     match interrupts.or(way(project)).await? {
+        Way::Remote(_) if options.allow_network || !options.writable.is_empty() => Err(Failure::usage(
+            "another acode holds the conversations, and how far its commands are held was decided when it began: leave the flags out, or end it",
+        )),
         Way::Remote(connection) => remote(project, connection, op, &args, options, interrupts).await,
         Way::Here(held) => {
             let models = interrupts.or(models::choose(options, project, Duration::ZERO)).await?;

@@ -68,8 +68,12 @@ impl Opened {
         let chosen = !models.fallback;
         let app = App::new(held, models, options.approve)?;
         app.clear_up().await?;
-        if let (Some(thread), true) = (&thread, chosen) {
-            app.use_model(&app.session(thread).await?).await?;
+        if let Some(thread) = &thread {
+            let session = app.session(thread).await?;
+            if chosen {
+                app.use_model(&session).await?;
+            }
+            app.use_rules(&session).await?;
         }
         let served = match Served::open(&project.socket(), Arc::new(Server(app.clone()))) {
             Ok(served) => Some(served),

@@ -13,6 +13,7 @@ mod processes;
 mod registry;
 mod reports;
 mod rivals;
+mod rules;
 mod running;
 mod signals;
 mod tasks;

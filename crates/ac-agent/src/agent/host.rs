@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ac_core::{
     Decision, EventBody, Grant, ModelError, ModelId, ModelProvider, RunId, ToolDefinition, Usage,
     event::{EndReason, MessageUpdate},
-    permission::{Circumstances, GrantWidth, Subject, decide},
+    permission::{Circumstances, GrantWidth, Subject, decide, judge},
     tool::Capabilities,
 };
 use ac_engine::{Outbox, OutboxAction, Profile, RunSnapshot};
@@ -51,10 +51,12 @@ impl RunHost for AgentHost {
         self.agent.inner.tools.clone()
     }
 
-    fn decide(&self, _: &Profile, definition: &ToolDefinition, _: &serde_json::Value) -> Decision {
-        let subject = Subject { tool: &definition.name, category: definition.category, requires_approval: definition.requires_approval };
-        let grants = self.grants.lock().unwrap_or_else(PoisonError::into_inner);
+    async fn decide(&self, run: &RunRef, _: &Profile, definition: &ToolDefinition, args: &serde_json::Value) -> Decision {
         let inner = &self.agent.inner;
+        let call = judge(inner.call_rules.as_deref(), &inner.rules, &definition.name, args, &self.capabilities(run)).await;
+        let (tool, category, requires_approval) = (&definition.name, definition.category, definition.requires_approval);
+        let subject = Subject { tool, category, requires_approval, call };
+        let grants = self.grants.lock().unwrap_or_else(PoisonError::into_inner);
         decide(subject, &Circumstances { rules: &inner.rules, grants: &grants, defaults: &inner.defaults, yolo: false, visible: None })
     }
 

@@ -71,7 +71,8 @@ impl Driver {
                     let Some(sampling) = self.sampling.take() else { return Ok(Go::On) };
                     let attempt = sampling.attempt;
                     let parts = sampling.into_parts();
-                    let calls = gate::plan_calls(self.host.as_ref(), &self.snapshot.profile, &mut self.schemas, &parts);
+                    let profile = &self.snapshot.profile;
+                    let calls = gate::plan_calls(self.host.as_ref(), &self.run, profile, &mut self.schemas, &parts).await;
                     return self.report(Input::Sampled { attempt, parts, calls, finish }).await;
                 }
                 Sampled::Failed(error) => {

@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{Driver, Go, Working};
-use crate::{RunError, gate};
+use crate::{RunError, cap::cap, gate};
 
 /// What a tool came to.
 pub(crate) struct Report {
@@ -114,8 +114,11 @@ impl Driver {
     }
 
     fn input_of(&mut self, call: ToolCallId, attempt: u32, outcome: Result<ToolOutcome, ToolError>, stopped: bool) -> Input {
+        let most = self.shared.settings.max_result;
         match outcome {
-            Ok(ToolOutcome::Done(output)) => Input::ToolDone { call, attempt, result: ac_engine::ToolResult { output, is_error: false } },
+            Ok(ToolOutcome::Done(output)) => {
+                Input::ToolDone { call, attempt, result: ac_engine::ToolResult { output: cap(output, most), is_error: false } }
+            }
             Ok(ToolOutcome::Suspend(suspend)) => {
                 if suspend.kind == SuspendKind::Plan && self.has_plan(&call) {
                     let result = gate::failure("Only one plan can be submitted in one step. Wait for the decision on the other one.");
@@ -130,7 +133,9 @@ impl Driver {
                     tracing::error!(%call, "a tool is broken: {error}");
                     self.teller.tell(EventBody::Error { error: (&error).into(), retry: None });
                 }
-                Input::ToolDone { call, attempt, result: gate::failure(&error.to_string()) }
+                let mut result = gate::failure(&error.to_string());
+                result.output = cap(result.output, most);
+                Input::ToolDone { call, attempt, result }
             }
         }
     }

@@ -146,7 +146,7 @@ impl Session {
         let offered = config.mode(&profile.mode).and_then(|prepared| prepared.mode.available_tools.as_deref());
         let names: Vec<std::sync::Arc<str>> = tools
             .definitions()
-            .filter(|definition| !matches!(self.decide_in(definition, offered).verdict, Verdict::Deny | Verdict::Hidden))
+            .filter(|definition| !matches!(self.decide_in(definition, offered, None).verdict, Verdict::Deny | Verdict::Hidden))
             .filter(|definition| definition.name != SubagentTool::NAME || depth < config.subagents.depth)
             .map(|definition| definition.name.as_str().into())
             .collect();

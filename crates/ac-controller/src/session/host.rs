@@ -44,8 +44,9 @@ impl RunHost for Host {
         }
     }
 
-    fn decide(&self, profile: &Profile, definition: &ToolDefinition, _: &Value) -> Decision {
-        let mut decision = self.0.decide_in(definition, Some(&profile.tools));
+    async fn decide(&self, run: &RunRef, profile: &Profile, definition: &ToolDefinition, args: &Value) -> Decision {
+        let call = self.0.judge_call(&definition.name, args, &self.capabilities(run)).await;
+        let mut decision = self.0.decide_in(definition, Some(&profile.tools), call);
         // Where nobody can be asked, the run was started as one that does not ask.
         if decision.verdict == Verdict::Ask && profile.host.get(UNATTENDED_KEY).and_then(Value::as_bool) == Some(true) {
             decision = Decision { verdict: Verdict::Allow, reason: Reason::Yolo };

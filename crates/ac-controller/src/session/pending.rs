@@ -2,7 +2,7 @@ use ac_agent::{Accepted, in_doubt_payload};
 use ac_core::{
     PendingId, RunId, SessionKey, ThreadId, Timestamp, ToolCallId,
     event::PendingKind,
-    permission::{GrantTarget, Policy},
+    permission::{GrantTarget, Policy, Reason},
 };
 use ac_engine::{Answer, RunSnapshot, SlotStatus};
 use ac_storage::{RunHeader, SessionId, domain::OpenRuns};
@@ -215,7 +215,7 @@ impl Session {
 
     /// Answers what waits for a permission that was just granted: a person who says "always" does not mean "but not this one".
     pub(crate) async fn extend_grant(&self, target: &GrantTarget, except: Option<&PendingId>) -> Result<(), ControllerError> {
-        let rules = self.view().record.rules.clone();
+        let rules = self.all_rules();
         let runs = self.shared().open_runs(Some(self.key())).await?;
         let granted: Vec<PendingId> = runs
             .iter()
@@ -225,7 +225,8 @@ impl Session {
                 GrantTarget::Tool(tool) => wait.slot.tool == *tool,
                 GrantTarget::Category(category) => wait.slot.category == *category,
             })
-            // A rule that names the tool is stronger than a grant.
+            // A rule that names the tool, or calls like this one, is stronger than a grant.
+            .filter(|wait| !matches!(wait.slot.decision.reason, Reason::CallRule | Reason::CallUnclear))
             .filter(|wait| !matches!(rules.tools.get(&wait.slot.tool), Some(Policy::Ask | Policy::Deny)))
             .map(|wait| wait.id)
             .collect();

@@ -1,11 +1,16 @@
 use ac_core::{
     Decision, EventBody, Grant, PermissionRules, Policy, ToolCategory, ToolDefinition,
-    permission::{Circumstances, GrantTarget, Subject, decide},
+    permission::{CallVerdict, Circumstances, GrantTarget, Subject, decide, judge},
+    tool::Capabilities,
 };
 use serde_json::Value;
 
 use super::{Session, handle::View, record::Change};
-use crate::{ControllerError, ControllerErrorKind, config::PreparedMode, feed::About};
+use crate::{
+    ControllerError, ControllerErrorKind,
+    config::{PreparedMode, check_pattern},
+    feed::About,
+};
 
 /// Where the state shows the rules (SPEC T-23).
 pub(crate) const RULES_KEY: &str = "permissionRules";
@@ -17,7 +22,11 @@ impl View {
         if *rules == PermissionRules::default() && !self.state.contains_key(RULES_KEY) {
             return;
         }
-        let shown = serde_json::json!({ "categories": rules.categories, "tools": rules.tools });
+        let mut shown = serde_json::json!({ "categories": rules.categories, "tools": rules.tools });
+        // An addition to the reference's form, so only where there are some.
+        if let (false, Some(fields)) = (rules.calls.is_empty(), shown.as_object_mut()) {
+            fields.insert("calls".into(), serde_json::json!(rules.calls));
+        }
         std::sync::Arc::make_mut(&mut self.state).insert(RULES_KEY.into(), shown);
     }
 }
@@ -53,11 +62,32 @@ impl Session {
         .await
     }
 
+    /// Lays down what happens to single calls, by a pattern such as `execute_command(git status*)`; `None` takes the rule back. Kept with
+    /// the session like every rule. Deny beats ask beats allow among the rules that mean a call, and none of them lifts a denial of the
+    /// tool.
+    ///
+    /// # Errors
+    /// [`InvalidRule`](ControllerErrorKind::InvalidRule); when the store does not answer.
+    pub async fn set_call_policy(&self, pattern: impl Into<String>, policy: Option<Policy>) -> Result<(), ControllerError> {
+        let pattern = pattern.into();
+        if policy.is_some() {
+            check_pattern(self.shared().config.call_rules.as_deref(), &pattern)?;
+        }
+        self.change_rules(|rules| match policy {
+            Some(policy) => rules.calls.insert(pattern.clone(), policy) != Some(policy),
+            None => rules.calls.remove(&pattern).is_some(),
+        })
+        .await
+    }
+
     /// Replaces all rules.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// [`InvalidRule`](ControllerErrorKind::InvalidRule); when the store does not answer.
     pub async fn set_rules(&self, rules: PermissionRules) -> Result<(), ControllerError> {
+        for pattern in rules.calls.keys() {
+            check_pattern(self.shared().config.call_rules.as_deref(), pattern)?;
+        }
         self.change_rules(|old| std::mem::replace(old, rules.clone()) != rules).await
     }
 
@@ -129,7 +159,7 @@ impl Session {
         let mode = self.mode();
         let prepared = self.shared().config.mode(&mode)?;
         let (definition, _) = prepared.tools.get(tool)?;
-        Some(self.decide_in(definition, prepared.mode.available_tools.as_deref()))
+        Some(self.decide_in(definition, prepared.mode.available_tools.as_deref(), None))
     }
 
     /// The category that a tool of the present mode counts as.
@@ -139,15 +169,44 @@ impl Session {
         Some(config.category(definition))
     }
 
-    pub(crate) fn decide_in(&self, definition: &ToolDefinition, visible: Option<&[std::sync::Arc<str>]>) -> Decision {
+    /// As [`Session::decide`], of a call with these arguments.
+    pub async fn decide_call(&self, tool: &str, args: &Value) -> Option<Decision> {
+        let mode = self.mode();
+        let prepared = self.shared().config.mode(&mode)?;
+        let (definition, _) = prepared.tools.get(tool)?;
+        let call = self.judge_call(tool, args, &Capabilities::new()).await;
+        Some(self.decide_in(definition, prepared.mode.available_tools.as_deref(), call))
+    }
+
+    /// What the rules for single calls, the host's and the session's, say of a call.
+    pub(crate) async fn judge_call(&self, tool: &str, args: &Value, capabilities: &Capabilities) -> Option<CallVerdict> {
+        let rules = self.all_rules();
+        judge(self.shared().config.call_rules.as_deref(), &rules, tool, args, capabilities).await
+    }
+
+    /// The session's rules together with the host's.
+    pub(crate) fn all_rules(&self) -> PermissionRules {
+        let host = &self.shared().config.rules;
+        let record = self.view().record;
+        if *host == PermissionRules::default() { record.rules.clone() } else { record.rules.with(host) }
+    }
+
+    pub(crate) fn decide_in(
+        &self,
+        definition: &ToolDefinition,
+        visible: Option<&[std::sync::Arc<str>]>,
+        call: Option<CallVerdict>,
+    ) -> Decision {
         let view = self.view();
+        let rules = self.all_rules();
         let subject = Subject {
             tool: &definition.name,
             category: self.shared().config.category(definition),
             requires_approval: definition.requires_approval,
+            call,
         };
         let now = Circumstances {
-            rules: &view.record.rules,
+            rules: &rules,
             grants: &view.record.grants,
             defaults: &self.shared().config.defaults,
             yolo: view.state.get("yolo").and_then(Value::as_bool).unwrap_or(false),
@@ -163,7 +222,7 @@ impl Session {
         prepared
             .tools
             .definitions()
-            .filter(|definition| !matches!(self.decide_in(definition, offered).verdict, Verdict::Deny | Verdict::Hidden))
+            .filter(|definition| !matches!(self.decide_in(definition, offered, None).verdict, Verdict::Deny | Verdict::Hidden))
             .map(|definition| definition.name.as_str().into())
             .collect()
     }

@@ -11,6 +11,7 @@ struct Case {
     yolo: bool,
     visible: Option<Vec<Arc<str>>>,
     requires_approval: bool,
+    call: Option<CallVerdict>,
 }
 
 impl Case {
@@ -33,7 +34,8 @@ impl Case {
             yolo: self.yolo,
             visible: self.visible.as_deref(),
         };
-        let Decision { verdict, reason } = decide(Subject { tool: "t", category, requires_approval: self.requires_approval }, &now);
+        let subject = Subject { tool: "t", category, requires_approval: self.requires_approval, call: self.call };
+        let Decision { verdict, reason } = decide(subject, &now);
         (verdict, reason)
     }
 }
@@ -101,4 +103,37 @@ fn a_tool_that_requires_approval_asks_unless_yolo_its_rule_or_a_grant_allows() {
     assert_eq!(asks().tool(Policy::Allow).decide(ToolCategory::Read).0, Verdict::Allow);
     assert_eq!(Case { yolo: true, ..asks() }.decide(ToolCategory::Read).0, Verdict::Allow);
     assert_eq!(Case { grants: vec![grant(GrantTarget::Tool("t".into()))], ..asks() }.decide(ToolCategory::Read).0, Verdict::Allow);
+}
+
+#[test]
+fn a_rule_for_single_calls_is_narrower_than_one_for_the_tool_and_lifts_no_denial() {
+    let call = |call| Case { call: Some(call), ..Case::default() };
+    assert_eq!(call(CallVerdict::Allow).decide(ToolCategory::Execute), (Verdict::Allow, Reason::CallRule));
+    assert_eq!(call(CallVerdict::Allow).tool(Policy::Ask).decide(ToolCategory::Execute).0, Verdict::Allow);
+    assert_eq!(call(CallVerdict::Ask).tool(Policy::Allow).decide(ToolCategory::Execute), (Verdict::Ask, Reason::CallRule));
+    assert_eq!(call(CallVerdict::Allow).tool(Policy::Deny).decide(ToolCategory::Execute), (Verdict::Deny, Reason::ToolDenied));
+    assert_eq!(call(CallVerdict::Allow).category(Policy::Deny).decide(ToolCategory::Execute).0, Verdict::Deny);
+    let granted = Case { grants: vec![grant(GrantTarget::Tool("t".into()))], ..call(CallVerdict::Ask) };
+    assert_eq!(granted.decide(ToolCategory::Execute).0, Verdict::Ask);
+}
+
+#[test]
+fn what_may_be_a_denied_call_asks_even_where_everything_is_allowed() {
+    let yolo = |call| Case { call: Some(call), yolo: true, ..Case::default() }.tool(Policy::Allow).decide(ToolCategory::Execute);
+    assert_eq!(yolo(CallVerdict::Deny), (Verdict::Deny, Reason::CallDenied));
+    assert_eq!(yolo(CallVerdict::Unclear), (Verdict::Ask, Reason::CallUnclear));
+    assert_eq!(yolo(CallVerdict::Ask), (Verdict::Allow, Reason::Yolo));
+    let hidden = Case { call: Some(CallVerdict::Unclear), visible: Some(vec![]), ..Case::default() };
+    assert_eq!(hidden.decide(ToolCategory::Execute).0, Verdict::Hidden);
+}
+
+#[test]
+fn rules_that_are_joined_hold_back_what_either_holds_back() {
+    let rules = |json: &str| serde_json::from_str::<PermissionRules>(json).unwrap();
+    let one = rules(r#"{"tools": {"a": "allow", "b": "deny"}, "categories": {"edit": "ask"}, "calls": {"x(1)": "allow"}}"#);
+    let other = rules(r#"{"tools": {"a": "ask", "b": "allow", "c": "allow"}, "categories": {"edit": "allow"}, "calls": {"x(1)": "deny"}}"#);
+    let both = rules(r#"{"tools": {"a": "ask", "b": "deny", "c": "allow"}, "categories": {"edit": "ask"}, "calls": {"x(1)": "deny"}}"#);
+    assert_eq!((one.with(&other), other.with(&one)), (both.clone(), both));
+    // What was stored before there were rules for calls still reads, and reads back the same.
+    assert_eq!(serde_json::to_string(&rules(r#"{"categories":{},"tools":{}}"#)).unwrap(), r#"{"categories":{},"tools":{}}"#);
 }

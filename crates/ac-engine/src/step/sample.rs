@@ -21,6 +21,7 @@ impl RunSnapshot {
 
         self.finish = Some(finish.reason);
         self.calls = self.calls.saturating_add(slots.len() as u64);
+        self.budget.ask(parts.iter().filter_map(|part| if let Part::ToolCall(call) = part { Some(call) } else { None }));
         if let Some(usage) = finish.usage.clone() {
             self.spend(turn, usage);
         }

@@ -294,3 +294,29 @@ fn a_verdict_is_stored_and_told_before_what_follows() {
     assert!(matches!(ok(&mut run, first).last(), Some(Effect::Tell(Moment::SegmentEnd { .. }))));
     assert_eq!(run.step(at(1), second), Err(Refusal::Stale));
 }
+
+// B-76: a model that asks for the same thing for ever is stopped; one that varies is not, and a person's message starts the count anew.
+#[test]
+fn the_same_calls_again_and_again_are_a_loop() {
+    let step = |run: &mut RunSnapshot, call: &'static str| {
+        ok(run, Input::Dispatch);
+        let input = answer_of(run, "", &[run_it(call)], FinishReason::ToolCalls);
+        ok(run, input);
+        ok(run, Input::Dispatch);
+        let input = done(run, call);
+        ok(run, input);
+    };
+    let mut run = limited(|limits| limits.repeats = Some(3));
+    for call in ["a", "b", "a", "a"] {
+        step(&mut run, call);
+    }
+    let mut other = run.clone();
+    step(&mut run, "a");
+    let mut more = run.clone();
+    ok(&mut run, Input::Dispatch);
+    assert_eq!(code(&run), "run.loop");
+    ok(&mut more, message("m1"));
+    assert!(matches!(ok(&mut more, Input::Dispatch).last(), Some(Effect::Sample { .. })));
+    step(&mut other, "b");
+    assert!(matches!(ok(&mut other, Input::Dispatch).last(), Some(Effect::Sample { .. })));
+}

@@ -7,6 +7,7 @@ use ac_core::{
 };
 use serde_json::{Map, Value, json};
 
+use super::cache;
 use crate::{
     history::{Answer, Content, Said, Turn, own, turns},
     name::tool_name,
@@ -21,8 +22,11 @@ use crate::{
 /// None so far; the signature is that of every adapter.
 pub fn build(profile: &Profile, request: &ModelRequest) -> Result<WireRequest, ModelError> {
     let mut body = Map::new();
-    body.insert("model".into(), profile.model_names.name(request.model.as_str()).into());
-    body.insert("messages".into(), messages(profile, request).into());
+    let model = profile.model_names.name(request.model.as_str());
+    body.insert("model".into(), model.into());
+    let mut messages = messages(profile, request);
+    cache::mark(profile, model, &mut messages);
+    body.insert("messages".into(), messages.into());
     if !request.tools.is_empty() {
         body.insert("tools".into(), request.tools.iter().map(tool).collect());
         if let Some(choice) = tool_choice(&request.tool_choice) {

@@ -59,9 +59,11 @@ pub fn google() -> Profile {
     profile
 }
 
-/// OpenRouter: `openrouter/MAKER/MODEL`.
+/// OpenRouter: `openrouter/MAKER/MODEL`. Claude behind it is read from a cache where the request is marked.
 pub fn openrouter() -> Profile {
-    chat("openrouter", "https://openrouter.ai/api/v1", ChatQuirks::default()).key_from(["OPENROUTER_API_KEY"])
+    let mut profile = chat("openrouter", "https://openrouter.ai/api/v1", ChatQuirks::default()).key_from(["OPENROUTER_API_KEY"]);
+    profile.cache_marks = true;
+    profile
 }
 
 /// Groq.
@@ -110,25 +112,25 @@ pub fn azure(endpoint: &str) -> Profile {
 
 /// Ollama on this machine.
 pub fn ollama() -> Profile {
-    chat("ollama", "http://127.0.0.1:11434/v1", ChatQuirks::default())
+    chat("ollama", "http://127.0.0.1:11434/v1", ChatQuirks::default()).with_local_models()
 }
 
 /// Ollama on this machine, over its own protocol.
 pub fn ollama_native() -> Profile {
-    Profile::new("ollama-native", Api::Ollama, "http://127.0.0.1:11434")
+    Profile::new("ollama-native", Api::Ollama, "http://127.0.0.1:11434").with_local_models()
 }
 
 /// LM Studio on this machine.
 pub fn lmstudio() -> Profile {
-    chat("lmstudio", "http://127.0.0.1:1234/v1", ChatQuirks::default())
+    chat("lmstudio", "http://127.0.0.1:1234/v1", ChatQuirks::default()).with_local_models()
 }
 
 /// vLLM on this machine.
 pub fn vllm() -> Profile {
-    chat("vllm", "http://127.0.0.1:8000/v1", ChatQuirks::default())
+    chat("vllm", "http://127.0.0.1:8000/v1", ChatQuirks::default()).with_local_models()
 }
 
 /// llama.cpp's server on this machine.
 pub fn llamacpp() -> Profile {
-    chat("llamacpp", "http://127.0.0.1:8080/v1", ChatQuirks { replay_reasoning: true, ..ChatQuirks::default() })
+    chat("llamacpp", "http://127.0.0.1:8080/v1", ChatQuirks { replay_reasoning: true, ..ChatQuirks::default() }).with_local_models()
 }

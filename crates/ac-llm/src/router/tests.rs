@@ -110,3 +110,45 @@ fn no_key_is_ever_shown() {
     let router = Router::builder(Arc::new(Mirror)).keys(|_: &str, _: &[Arc<str>]| Some(SecretString::from("sk-hidden"))).build();
     assert!(!format!("{router:?}").contains("sk-hidden"));
 }
+
+/// Keeps what it was asked, and fails.
+#[derive(Clone, Default)]
+struct Heard(Arc<std::sync::Mutex<Vec<String>>>);
+
+#[async_trait]
+impl Transport for Heard {
+    async fn send(&self, request: http::Request<Bytes>) -> Result<HttpAnswer, TransportError> {
+        self.0.lock().unwrap().push(String::from_utf8_lossy(request.body()).into_owned());
+        Ok(HttpAnswer::new(503, http::HeaderMap::new(), futures::stream::iter([Ok(Bytes::from_static(b"no"))]).boxed()))
+    }
+}
+
+#[tokio::test]
+async fn how_a_model_asks_for_tools_is_said_by_the_user_else_by_the_model_else_by_the_provider() {
+    use crate::mode::ToolCallMode::{JsonAction, Native};
+    let heard = Heard::default();
+    let router = Router::builder(Arc::new(heard.clone()))
+        .tool_calls(|model| match model.as_str() {
+            "mine/forced" => Some(JsonAction),
+            "mine/gemma3:4b" => Some(Native),
+            _ => None,
+        })
+        .http(Profile::new("mine", Api::OpenAiChat, "http://gpu:1/v1").with_local_models())
+        .http(Profile::new("theirs", Api::OpenAiChat, "http://far:1/v1"))
+        .build();
+    for (model, constrained) in [
+        ("mine/forced", true),
+        ("mine/gemma3:4b", false),
+        ("mine/Qwen2.5-Coder-1.5B-Instruct", true),
+        ("mine/qwen3:8b", false),
+        ("theirs/qwen2.5-coder", false),
+    ] {
+        let mut request = ModelRequest::new(model, vec![]);
+        request.tools = Arc::new([ac_core::ToolDefinition::new("ls", "lists", serde_json::json!({"type": "object"}))]);
+        assert!(router.stream(request, CancelToken::new()).await.is_err());
+        let body = heard.0.lock().unwrap().pop().unwrap();
+        assert_eq!(body.contains("json_schema"), constrained, "{model}: {body}");
+    }
+    assert_eq!("json_action".parse(), Ok(JsonAction));
+    assert!("xml".parse::<crate::mode::ToolCallMode>().unwrap_err().to_string().contains("text-repair"));
+}

@@ -166,7 +166,8 @@ async fn what_was_taken_and_not_handed_on_is_done_by_the_next_process() {
     let desk = Desk::new([Turn::text("one")]);
     let life = desk.open("a").await;
     // The channels are gone before the conversation gets its turn; the delivery is stored.
-    let (taken, ()) = tokio::join!(life.deliver(&direct("Ev1", "hello")), async { life.channels.shutdown().await });
+    let message = direct("Ev1", "hello");
+    let (taken, ()) = tokio::join!(life.deliver(&message), async { life.channels.shutdown().await });
     life.channels.controller().shutdown().await;
     let life = desk.open("b").await;
     if taken != 200 {

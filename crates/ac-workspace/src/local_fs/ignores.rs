@@ -1,6 +1,7 @@
 //! Ignore files, read through open folders like everything else.
 
 use std::{
+    ffi::OsStr,
     io::Read,
     path::{Path, PathBuf},
     sync::Arc,
@@ -23,6 +24,11 @@ const FILES: [&str; 3] = [".git/info/exclude", ".gitignore", ".ignore"];
 const LONGEST: u64 = 1 << 20;
 
 impl Ignores {
+    /// Whether rules may be found in, or below, an entry of this name.
+    pub(super) fn is_source(name: &OsStr) -> bool {
+        name == ".gitignore" || name == ".ignore" || name == ".git"
+    }
+
     /// The rules in force below `base`, an open folder.
     pub(super) fn enter(parent: Option<Arc<Self>>, dir: &Dir, base: &Path) -> Option<Arc<Self>> {
         let mut builder = GitignoreBuilder::new("");

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -10,8 +10,6 @@ use std::{
 };
 
 use ac_core::CancelToken;
-use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt, OpenOptionsSyncExt};
-use cap_std::fs::OpenOptions;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 
@@ -27,7 +25,7 @@ pub(super) fn search(inner: &Inner, query: &SearchQuery, cancel: &CancelToken) -
     let matcher = matcher(query)?;
     let files = WalkQuery { dirs: false, ..query.files.clone() };
     let walk = Walk::new(inner, &files, cancel)?;
-    let all = Mutex::new(Vec::new());
+    let (all, idle) = (Mutex::new(Vec::new()), Mutex::new(Vec::<Searcher>::new()));
     let (kept, with_hit) = (AtomicUsize::new(0), AtomicUsize::new(0));
     // More is gathered than is shown, so that the shown ones are the first by path where there are few.
     let enough = query.limit.saturating_mul(8).max(query.limit);
@@ -36,16 +34,13 @@ pub(super) fn search(inner: &Inner, query: &SearchQuery, cancel: &CancelToken) -
         if found.kind != FileKind::File {
             return;
         }
-        let mut options = OpenOptions::new();
-        options.read(true).nonblock(true).follow(FollowSymlinks::No);
-        let Ok(file) = found.dir.open_with(found.name, &options) else { return };
-        let path = walk.shown(&found.rel);
-        if !file.metadata().is_ok_and(|meta| meta.is_file()) || !walk.belongs(&file, &path) {
-            return;
-        }
-        let mut lines = Lines { path: &path, hits: Vec::new(), max_line: query.max_line, left: query.limit, cancel, cut: false };
-        let mut searcher = searcher(query);
-        let ended = searcher.search_file(&matcher, &file.into_std(), &mut lines);
+        let Some(file) = walk.open(&found) else { return };
+        let mut lines = Lines { hits: Vec::new(), max_line: query.max_line, left: query.limit, cancel, cut: false };
+        // Each thread takes one, so there are as many as threads: what they allocate is used again.
+        let lock = || idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut searcher = { lock().pop() }.unwrap_or_else(|| searcher(query));
+        let ended = searcher.search_file(&matcher, &file, &mut lines);
+        lock().push(searcher);
         if ended.is_err() || lines.cut {
             truncated.store(true, Ordering::Relaxed);
         }
@@ -54,6 +49,10 @@ pub(super) fn search(inner: &Inner, query: &SearchQuery, cancel: &CancelToken) -
             return;
         }
         with_hit.fetch_add(1, Ordering::Relaxed);
+        let path = walk.shown(&found.rel);
+        for hit in &mut lines.hits {
+            hit.path.clone_from(&path);
+        }
         all.lock().unwrap_or_else(PoisonError::into_inner).append(&mut lines.hits);
         if kept.fetch_add(hits, Ordering::Relaxed) + hits > enough {
             truncated.store(true, Ordering::Relaxed);
@@ -98,7 +97,7 @@ fn searcher(query: &SearchQuery) -> Searcher {
 }
 
 struct Lines<'a> {
-    path: &'a Path,
+    /// Their path is set when there are any.
     hits: Vec<SearchHit>,
     max_line: usize,
     left: usize,
@@ -109,7 +108,7 @@ struct Lines<'a> {
 impl Lines<'_> {
     fn keep(&mut self, line: Option<u64>, bytes: &[u8], context: bool) {
         let text = cut(bytes, self.max_line);
-        self.hits.push(SearchHit { path: PathBuf::from(self.path), line: line.unwrap_or_default(), text, context });
+        self.hits.push(SearchHit { path: PathBuf::new(), line: line.unwrap_or_default(), text, context });
     }
 }
 

@@ -17,7 +17,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use super::{
     Inner,
     ignores::Ignores,
-    kind_of,
+    kind_of, mount,
     root::{self, Located},
 };
 use crate::{FileKind, WalkEntry, WalkQuery, WalkResult, WorkspaceError, WorkspaceErrorKind as Kind};
@@ -83,9 +83,14 @@ impl<'a> Walk<'a> {
         self.at.shown(&self.inner.roots, rel)
     }
 
-    /// Whether an open file lies on the mount of its root.
-    pub(super) fn belongs(&self, file: &cap_std::fs::File, path: &Path) -> bool {
-        self.inner.same_mount(&self.at, path, file).is_ok()
+    /// Opens a file that was found, to read it: a regular one on the mount of its root, whatever stands under its name by now.
+    pub(super) fn open(&self, found: &Found<'_>) -> Option<std::fs::File> {
+        use rustix::fs::{Mode, OFlags, openat};
+        // One name in an open folder, and no link: it cannot lead out.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat(found.dir, found.name, flags, Mode::empty()).ok()?;
+        let (regular, mount) = mount::look(&file).ok()?;
+        (regular && (self.inner.options.cross_mounts || mount == self.at.root.mount)).then(|| file.into())
     }
 
     /// Ends the walk early.
@@ -204,12 +209,17 @@ impl<'a> Walk<'a> {
             self.skipped.fetch_add(1, Ordering::Relaxed);
             return jobs;
         };
-        let ignores = if self.query.ignored { None } else { Ignores::enter(above, dir, rel) };
+        let entries: Vec<_> =
+            entries.flatten().map(|entry| (entry.file_name(), entry.file_type().map_or(FileKind::Special, kind_of))).collect();
+        let ignores = match self.query.ignored {
+            true => None,
+            // Most folders have no rules of their own: nothing is looked for there.
+            false if entries.iter().any(|(name, _)| Ignores::is_source(name)) => Ignores::enter(above, dir, rel),
+            false => above,
+        };
         let deeper = depth + 1 < self.query.max_depth.unwrap_or(usize::MAX);
         let mut files = Vec::new();
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let kind = entry.file_type().map_or(FileKind::Special, kind_of);
+        for (name, kind) in entries {
             let is_dir = kind == FileKind::Dir;
             if (!self.query.hidden && name.as_encoded_bytes().starts_with(b".")) || (!self.query.ignored && name == ".git") {
                 continue;

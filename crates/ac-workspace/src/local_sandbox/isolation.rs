@@ -67,6 +67,11 @@ impl Limits {
         Ok(Self { confinement, by, network: options.network, required, writable, supervisor })
     }
 
+    /// Whether the program that runs tells a signal that ended the command as an exit code, as a shell does.
+    pub(super) fn relays(&self) -> bool {
+        matches!(self.by, By::Bubblewrap(_))
+    }
+
     /// The whole command line for `sh -c command`, and whether a supervisor reads its standard input.
     pub(super) fn wrap(&self, command: &str, cwd: &Path) -> (Vec<OsString>, bool) {
         let mut line: Vec<OsString> = Vec::new();
@@ -86,7 +91,7 @@ impl Limits {
         }
         if let By::Bubblewrap(program) = &self.by {
             line.push(program.into());
-            line.extend(["--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid"].map(Into::into));
+            line.extend(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid"].map(Into::into));
             line.extend((!self.network).then(|| "--unshare-net".into()));
             for path in &self.writable {
                 line.extend(["--bind".into(), path.into(), path.into()]);

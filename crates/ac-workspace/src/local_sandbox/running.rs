@@ -38,6 +38,8 @@ pub(super) struct Start<'a> {
     pub(super) env: Vec<(String, OsString)>,
     /// Whether the program is a supervisor that listens to its standard input.
     pub(super) supervised: bool,
+    /// Whether the program tells a signal as an exit code.
+    pub(super) relayed: bool,
 }
 
 impl Start<'_> {
@@ -77,7 +79,7 @@ impl Start<'_> {
             let (tell, told) = watch::channel(Told::default());
             Watch { talk, told, listener: tokio::spawn(listen_to(listen, tell)) }
         });
-        Ok(Running { child, family, watch, capture, readers, over: false })
+        Ok(Running { child, family, watch, capture, readers, relayed: self.relayed, over: false })
     }
 }
 
@@ -90,6 +92,7 @@ pub(super) struct Running {
     watch: Option<Watch>,
     capture: Arc<Capture>,
     readers: Vec<JoinHandle<()>>,
+    relayed: bool,
     over: bool,
 }
 
@@ -137,6 +140,14 @@ impl Running {
 
     /// Waits for the command itself, not for what it started.
     pub(super) async fn wait(&mut self) -> Result<Exit, WorkspaceError> {
+        match self.ended().await? {
+            // A shell whose last command was ended by a signal says the same; what is told is right in both cases.
+            Exit::Code(code @ 129..=192) if self.relayed => Ok(Exit::Signal(code - 128)),
+            exit => Ok(exit),
+        }
+    }
+
+    async fn ended(&mut self) -> Result<Exit, WorkspaceError> {
         let Some(watch) = &mut self.watch else {
             let status = self.child.wait().await;
             return status.map(exit_of).map_err(|error| WorkspaceError::new(Kind::Spawn, "the command was lost").with_source(error));

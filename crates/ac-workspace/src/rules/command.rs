@@ -27,6 +27,10 @@ pub(super) struct Line {
     pub(super) hidden: Vec<Vec<String>>,
     /// Whether the commands are all that happens: nothing is substituted, assigned, redirected to a file, or unreadable.
     pub(super) plain: bool,
+    /// Something runs, or may run, that is not among the commands: which program it is cannot be told.
+    pub(super) unread: bool,
+    /// Programs that get words which cannot be told.
+    pub(super) open: Vec<String>,
 }
 
 impl Line {
@@ -39,11 +43,11 @@ impl Line {
     fn lex(&mut self, text: &str, depth: usize) {
         let opened = text.bytes().filter(|byte| matches!(byte, b'(' | b'{' | b'`')).count();
         if depth > DEEPEST || text.len() > LONGEST || opened > MOST_OPENED {
-            self.plain = false;
+            (self.plain, self.unread) = (false, true);
             return;
         }
         let Ok(tokens) = uncached_tokenize_str(text, &TokenizerOptions::default()) else {
-            self.plain = false;
+            (self.plain, self.unread) = (false, true);
             return;
         };
         let mut command = Command::default();
@@ -89,17 +93,25 @@ impl Line {
                 return;
             }
             // A program whose name the shell makes up is not known.
-            self.plain &= !raw.contains(['*', '?', '[', '{', '~']);
+            let made_up = raw.contains(['*', '?', '[', '{', '~']);
+            self.plain &= !made_up;
+            self.unread |= made_up && raw != "[";
         }
-        let value = self.value(raw, depth).unwrap_or_default();
-        command.words.push(value);
+        let value = self.value(raw, depth);
+        self.unread |= value.is_none() && command.words.is_empty();
+        command.unknown |= value.is_none();
+        command.words.push(value.unwrap_or_default());
         command.last = raw.bytes().all(|byte| byte.is_ascii_digit()).then_some(end);
     }
 
     fn end(&mut self, command: &mut Command, depth: usize) {
-        let words = std::mem::take(command).words;
-        if words.is_empty() {
-            return;
+        let Command { words, unknown, .. } = std::mem::take(command);
+        let Some(first) = words.first() else { return };
+        if unknown {
+            let program = base(first);
+            // What cannot be told may be the command that it runs.
+            self.unread |= is_wrapper(program) || runs_scripts(program) || program == "find";
+            self.open.push(program.to_lowercase());
         }
         self.behind(&words, depth);
         if depth == 0 { self.commands.push(words) } else { self.hidden.push(words) }
@@ -157,8 +169,7 @@ impl Line {
         if depth > DEEPEST {
             return;
         }
-        if matches!(program, "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "fish" | "su" | "eval" | "script" | "watch" | "ssh" | "trap")
-        {
+        if runs_scripts(program) {
             // One of the words is a script; which one does not matter to a rule that holds back.
             for word in rest.iter().filter(|word| !word.starts_with('-')) {
                 self.script(word, depth);
@@ -172,30 +183,7 @@ impl Line {
                 self.runs(rest.get(at + 1..).unwrap_or_default(), depth);
             }
         }
-        let wrapper = matches!(
-            program,
-            "env"
-                | "sudo"
-                | "doas"
-                | "nohup"
-                | "nice"
-                | "ionice"
-                | "timeout"
-                | "xargs"
-                | "command"
-                | "exec"
-                | "builtin"
-                | "setsid"
-                | "stdbuf"
-                | "chroot"
-                | "unshare"
-                | "parallel"
-                | "busybox"
-                | "flock"
-                | "chrt"
-                | "taskset"
-        );
-        if wrapper {
+        if is_wrapper(program) {
             // Where its own words end is not known for each of them: the command may begin at any word that could be a program.
             for at in (0..rest.len()).take(MOST_STARTS) {
                 if rest.get(at).is_some_and(|word| !word.starts_with('-') && !word.contains('=')) {
@@ -224,6 +212,20 @@ impl Line {
     }
 }
 
+/// Programs of which a word is a script.
+fn runs_scripts(program: &str) -> bool {
+    matches!(program, "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "fish" | "su" | "eval" | "script" | "watch" | "ssh" | "trap")
+}
+
+/// Programs whose further words are a command.
+fn is_wrapper(program: &str) -> bool {
+    const WRAPPERS: [&str; 20] = [
+        "env", "sudo", "doas", "nohup", "nice", "ionice", "timeout", "xargs", "command", "exec", "builtin", "setsid", "stdbuf", "chroot",
+        "unshare", "parallel", "busybox", "flock", "chrt", "taskset",
+    ];
+    WRAPPERS.contains(&program)
+}
+
 /// How many words behind a wrapper are tried, and how many hidden commands are kept. More of them is no command that anybody wrote.
 const MOST_STARTS: usize = 16;
 const MOST_HIDDEN: usize = 512;
@@ -234,6 +236,8 @@ struct Command {
     words: Vec<String>,
     /// Where the last word ended, if it is a number: one that stands against a redirection belongs to it.
     last: Option<usize>,
+    /// One of the words cannot be told.
+    unknown: bool,
 }
 
 impl Command {
@@ -282,6 +286,11 @@ pub(super) fn fits(pattern: &str, words: &[String], wide: bool) -> bool {
     // `kill *` also means `kill` alone.
     let bare = wanted.strip_suffix(&format!("{SEPARATOR}*")).unwrap_or(&wanted).to_owned();
     names.iter().map(|name| fold(name)).any(|name| glob(&wanted, &name) || glob(&open, &name) || name == bare)
+}
+
+/// Whether a pattern may mean a command of this program, whatever its further words are. `program` is in lower case.
+pub(super) fn may_fit(pattern: &str, program: &str) -> bool {
+    pattern.split_whitespace().next().is_some_and(|first| glob(&first.to_lowercase(), program))
 }
 
 /// Between words: no word holds it, or the line would not be plain.

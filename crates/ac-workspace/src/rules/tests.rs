@@ -162,6 +162,34 @@ fn a_denied_command_is_found_wherever_it_hides() {
     assert_eq!(command(&rules, "`echo r``echo m` x"), Some(Policy::Ask));
 }
 
+/// Where everything else is allowed, a line in which a denied command may hide is not.
+#[test]
+fn what_a_denial_may_mean_is_told_apart_from_what_it_cannot_mean() {
+    let rules = rules(&[("execute_command(rm *)", Policy::Deny), ("execute_command(git push --force*)", Policy::Deny)]);
+    let verdict = |command: &str| rules.verdict("execute_command", &json!({ "command": command }));
+    for unclear in [
+        "$x y",
+        "`echo r``echo m` x",
+        "r? x",
+        "cat 'a",
+        "git push $flags",
+        "git $what",
+        "env $x",
+        "sh -c \"$x\"",
+        "eval $x",
+        "find . -exec $x {} +",
+        "cat \"$(cat $(rm x))\"",
+        "echo 'a' | xargs $x",
+    ] {
+        assert_eq!(verdict(unclear), Some(CallVerdict::Unclear), "{unclear}");
+    }
+    // It asks for what it does besides, and a session that allows everything runs it.
+    for asks in ["echo $HOME", "cat a > b", "A=1 make", "for i in $x; do echo $i; done", "[ -n \"$x\" ]", "(make)"] {
+        assert_eq!(verdict(asks), Some(CallVerdict::Ask), "{asks}");
+    }
+    assert_eq!((verdict("make"), verdict("rm x")), (None, Some(CallVerdict::Deny)));
+}
+
 /// B-93.
 #[test]
 fn the_order_of_rules_does_not_matter() {
@@ -226,7 +254,7 @@ fn paths_are_judged_by_globs() {
     assert_eq!(write("srcx/a.rs"), None);
     assert_eq!(write("SRC/a.rs"), None);
     // B-90: where case does not count, another spelling is the same file.
-    for path in [".env", "src/.env", "a/b/.ENV"] {
+    for path in [".env", "src/.env", "a/b/.ENV", ".env.", ".Env . ", "src/.env::$DATA"] {
         assert_eq!(write(path), Some(Policy::Deny), "{path}");
     }
     let moved = |from: &str, to: &str| rules.judge("move", &json!({ "from": from, "to": to }));

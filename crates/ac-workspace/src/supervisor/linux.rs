@@ -68,7 +68,7 @@ fn run(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
                     (None, Some(signal)) => format!("signal {signal}"),
                     (None, None) => "exit -1".to_owned(),
                 };
-                let left: String = descendants().iter().map(|pid| format!(" {}", pid.as_raw_nonzero())).collect();
+                let left: String = left().iter().map(|pid| format!(" {}", pid.as_raw_nonzero())).collect();
                 // The host may be gone; then the other thread is ending everything.
                 let _ = writeln!(line, "{told}\nleft{left}");
             }
@@ -111,6 +111,19 @@ fn signal_all(signal: Signal) {
     for pid in descendants() {
         rustix::process::kill_process(pid, signal).ok();
     }
+}
+
+/// Who is left when the command is over. The first process of a namespace of processes ends a moment after the command that it was for.
+fn left() -> Vec<Pid> {
+    let keeper = |pid: &Pid| fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).is_ok_and(|name| name.trim() == "bwrap");
+    for _ in 0..25 {
+        let found = descendants();
+        if !found.iter().all(keeper) || found.is_empty() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(4));
+    }
+    descendants()
 }
 
 /// Everybody below this process who still runs.

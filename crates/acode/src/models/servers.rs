@@ -1,4 +1,4 @@
-use std::{fs, io, path::PathBuf};
+use std::{fs, io, net::IpAddr, path::PathBuf};
 
 use agent_controller::llm::{Api, Profile, Router, profile::known};
 use serde_json::{Map, Value, json};
@@ -51,6 +51,8 @@ impl Server {
         let mut profile = Profile::new(self.name.as_str(), Api::OpenAiChat, &self.base_url);
         profile.key_vars = self.keys.iter().map(|key| key.as_str().into()).collect();
         profile.key_optional = true;
+        let host = self.name.rsplit_once(':').map_or(self.name.as_str(), |(host, _)| host);
+        profile.local_models = host == "localhost" || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|host| host.is_loopback());
         profile
     }
 }

@@ -8,4 +8,5 @@ mod held;
 mod killed;
 mod pipe;
 mod serve;
+mod rules;
 mod terminal;
