@@ -130,7 +130,13 @@ impl Shared {
             child,
             model: snapshot.profile.model.clone(),
             result: ToolResult { output, is_error: false },
-            usage: self.storage.runs().head(&snapshot.thread).await?.map(|head| head.value.usage).filter(|usage| *usage != Usage::default()),
+            usage: self
+                .storage
+                .runs()
+                .head(&snapshot.thread)
+                .await?
+                .map(|head| head.value.usage)
+                .filter(|usage| *usage != Usage::default()),
             said: told,
             is_error,
             duration_ms: u64::try_from(at.millis_since(since)).unwrap_or(0),

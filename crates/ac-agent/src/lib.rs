@@ -9,8 +9,8 @@
 mod agent;
 mod answer;
 mod ask;
-mod child;
 mod cap;
+mod child;
 mod commit;
 mod driver;
 mod error;

@@ -40,7 +40,11 @@ impl Answer {
 
     /// The pause that the platform wants, from the header, else from a number of seconds in the body.
     pub(crate) fn pause(&self, pointer: &str) -> ChannelError {
-        let header = self.headers.get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(|text| text.trim().parse::<f64>().ok());
+        let header = self
+            .headers
+            .get(http::header::RETRY_AFTER)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|text| text.trim().parse::<f64>().ok());
         let seconds = self.body.pointer(pointer).and_then(Value::as_f64).or(header);
         let pause = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.05)).ok());
         ChannelError::rate_limited(pause.unwrap_or(SOME_PAUSE).min(LONGEST_PAUSE))
@@ -98,7 +102,10 @@ impl Caller {
     pub(crate) async fn fetch(&self, url: &str, headers: &[(&str, &str)], limit: usize) -> Result<Bytes, ChannelError> {
         let response = self.send(Method::GET, url, headers, Body::Empty).await?;
         if !response.status().is_success() {
-            return Err(ChannelError::new(ChannelErrorKind::Rejected, format!("the platform answered {} for a file", response.status().as_u16())));
+            return Err(ChannelError::new(
+                ChannelErrorKind::Rejected,
+                format!("the platform answered {} for a file", response.status().as_u16()),
+            ));
         }
         read(response, limit).await
     }
@@ -132,7 +139,8 @@ pub(crate) fn is_below(url: &str, base: &str) -> bool {
 pub(crate) fn multipart(fields: &[(&str, &str)], file_field: &str, name: &str, media_type: &str, bytes: &[u8]) -> (String, Bytes) {
     // Found nowhere in what it separates.
     let digest = crate::signature::hmac(b"boundary", &[name.as_bytes(), bytes]);
-    let boundary: String = "part-".chars().chain(digest.iter().flat_map(|byte| format!("{byte:02x}").chars().collect::<Vec<_>>())).collect();
+    let boundary: String =
+        "part-".chars().chain(digest.iter().flat_map(|byte| format!("{byte:02x}").chars().collect::<Vec<_>>())).collect();
     let quoted = |text: &str| text.replace(['"', '\r', '\n', '\\'], "_");
     let mut body = BytesMut::new();
     for (field, value) in fields {

@@ -30,7 +30,9 @@ impl Discord {
         let key = unhex(public_key)
             .and_then(|bytes| <[u8; 32]>::try_from(bytes).ok())
             .and_then(|bytes| VerifyingKey::from_bytes(&bytes).ok())
-            .ok_or_else(|| ChannelError::new(ChannelErrorKind::Config, "the public key of the application is no Ed25519 key in hexadecimal"))?;
+            .ok_or_else(|| {
+                ChannelError::new(ChannelErrorKind::Config, "the public key of the application is no Ed25519 key in hexadecimal")
+            })?;
         Ok(Self {
             app: app_id.into(),
             key,

@@ -243,7 +243,10 @@ impl ConversationRecord {
 
     /// Whether something is left to be done without anybody asking.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.inbox.is_empty() || !self.posts.is_empty() || !self.notes.is_empty() || self.cards.iter().any(|card| card.outcome.is_none() || card.stale)
+        !self.inbox.is_empty()
+            || !self.posts.is_empty()
+            || !self.notes.is_empty()
+            || self.cards.iter().any(|card| card.outcome.is_none() || card.stale)
     }
 }
 
@@ -295,8 +298,9 @@ impl Records {
         for _ in 0..TRIES {
             let mut next = cell.record.as_ref().clone();
             let Some(value) = change(&mut next) else { return Ok(None) };
-            let body = serde_json::value::to_raw_value(&next)
-                .map_err(|error| ChannelError::new(ChannelErrorKind::Storage, "a conversation cannot be written as JSON").with_source(error))?;
+            let body = serde_json::value::to_raw_value(&next).map_err(|error| {
+                ChannelError::new(ChannelErrorKind::Storage, "a conversation cannot be written as JSON").with_source(error)
+            })?;
             match self.storage.sessions().save(&id, cell.version, &body).await {
                 Ok(version) => {
                     *cell = Cell { record: Arc::new(next), version: Some(version) };
@@ -329,11 +333,13 @@ fn read(body: &RawValue) -> Result<ConversationRecord, ChannelError> {
         schema: u32,
     }
     let corrupt = |error: serde_json::Error| {
-        ChannelError::new(ChannelErrorKind::Storage, "what is stored of a conversation cannot be read; it is left as it is").with_source(error)
+        ChannelError::new(ChannelErrorKind::Storage, "what is stored of a conversation cannot be read; it is left as it is")
+            .with_source(error)
     };
     let Version { schema } = serde_json::from_str(body.get()).map_err(corrupt)?;
     if schema > ConversationRecord::SCHEMA {
-        let message = format!("a conversation was written by a newer version (schema {schema}, this one reads up to {})", ConversationRecord::SCHEMA);
+        let message =
+            format!("a conversation was written by a newer version (schema {schema}, this one reads up to {})", ConversationRecord::SCHEMA);
         return Err(ChannelError::new(ChannelErrorKind::Storage, message));
     }
     serde_json::from_str(body.get()).map_err(corrupt)

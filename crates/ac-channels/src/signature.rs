@@ -110,7 +110,9 @@ mod tests {
     #[test]
     fn five_minutes_are_the_limit_in_both_directions() {
         let now = Timestamp::from_millis(1_000_000_000);
-        for (seconds, fresh) in [(1_000_000, true), (999_700, true), (999_699, false), (1_000_300, true), (1_000_301, false), (i64::MIN, false)] {
+        for (seconds, fresh) in
+            [(1_000_000, true), (999_700, true), (999_699, false), (1_000_300, true), (1_000_301, false), (i64::MIN, false)]
+        {
             assert_eq!(is_fresh(seconds, now), fresh, "{seconds}");
         }
     }

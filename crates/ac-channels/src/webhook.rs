@@ -182,12 +182,9 @@ impl ChannelAdapter for SignedWebhook {
                 follows: true,
                 files: body.files,
             }),
-            Kind::Click => IncomingKind::Click(Click {
-                values: body.values,
-                text: body.text,
-                message: body.message,
-                responder: Some(id.to_owned()),
-            }),
+            Kind::Click => {
+                IncomingKind::Click(Click { values: body.values, text: body.text, message: body.message, responder: Some(id.to_owned()) })
+            }
         };
         Ok(Received::events(vec![Incoming { ids: vec![id.to_owned()], conversation, speaker: body.speaker, kind }]))
     }
@@ -254,11 +251,8 @@ fn shown(post: &Post) -> serde_json::Map<String, Value> {
         ButtonStyle::Primary => "primary",
         ButtonStyle::Danger => "danger",
     };
-    let buttons: Vec<Value> = post
-        .buttons
-        .iter()
-        .map(|button| json!({ "label": button.label, "value": button.value, "style": style(button) }))
-        .collect();
+    let buttons: Vec<Value> =
+        post.buttons.iter().map(|button| json!({ "label": button.label, "value": button.value, "style": style(button) })).collect();
     let mut body = serde_json::Map::new();
     body.insert("text".into(), post.text.clone().into());
     body.insert("buttons".into(), buttons.into());

@@ -30,8 +30,8 @@ mod resources;
 mod session;
 mod signal;
 mod state_schema;
-mod title;
 mod subagent;
+mod title;
 
 pub use ac_agent::{Accepted, RunHandle, RunStatus, RuntimeSettings};
 pub use ac_engine::{Answer, Limits};
@@ -50,13 +50,13 @@ pub use models::{CatalogModel, ModelAuth, ModelCatalog};
 pub use notification::{
     InboxItem, Notification, NotificationDecision, NotificationPriority, NotificationRoute, NotificationSent, NotificationStatus,
 };
-pub use request_context::is_reserved_context_key;
 pub use reading::ActiveRun;
+pub use request_context::is_reserved_context_key;
 pub use session::{
     ApprovalDecision, ModeView, ModelChoice, Pending, Queued, Session, Settled, Settlement, StateUpdate, Submitted, UserMessage,
     is_protected_state_key,
 };
 pub use signal::{Signal, SignalAction, SignalSent, WhenActive, WhenIdle};
 pub use state_schema::StateSchema;
-pub use title::TitleGenerator;
 pub use subagent::Subagent;
+pub use title::TitleGenerator;

@@ -3,8 +3,8 @@
 mod apply;
 mod bind;
 mod children;
-mod goal;
 mod forks;
+mod goal;
 mod handle;
 mod host;
 mod inbox;
@@ -21,8 +21,8 @@ mod record;
 mod run;
 mod signal;
 mod state;
-mod thread_state;
 mod subagents;
+mod thread_state;
 mod threads;
 mod title;
 

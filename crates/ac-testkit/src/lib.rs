@@ -12,10 +12,10 @@ pub mod conformance;
 pub mod ids;
 pub mod model;
 pub mod pairing;
-#[cfg(feature = "bins")]
-pub mod scenario;
 #[cfg(feature = "platforms")]
 pub mod platforms;
+#[cfg(feature = "bins")]
+pub mod scenario;
 pub mod server;
 pub mod shared;
 pub mod store;

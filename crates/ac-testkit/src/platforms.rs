@@ -285,11 +285,7 @@ fn answer(request: &Incoming, state: &mut State) -> Reply {
         let (bot, method) = rest.split_once('/').unwrap_or((rest, ""));
         ("telegram", method.to_owned(), telegram::answer(bot, method, &body, state))
     } else if let Some(rest) = path.strip_prefix("/discord") {
-        (
-            "discord",
-            format!("{} {rest}", request.method),
-            discord::answer(&request.method, rest, query, auth, &body, state),
-        )
+        ("discord", format!("{} {rest}", request.method), discord::answer(&request.method, rest, query, auth, &body, state))
     } else if path == "/webhook" {
         let id = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("webhook-id")).map_or("", |(_, value)| value.as_str());
         ("webhook", text(&body, "type"), webhook::answer(id, &body, state))

@@ -48,7 +48,31 @@ pub mod prelude {
     pub use ac_tools::{AskUser, SubmitPlan, task_tools};
 }
 
-/// The README's example is compiled with the tests.
+/// The examples of README, guide and concepts are compiled, and most of them run, with the tests.
 #[cfg(all(doctest, feature = "full"))]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/guide/1-first-agent.md")]
+    struct FirstAgent;
+    #[doc = include_str!("../../../docs/guide/2-tools.md")]
+    struct Tools;
+    #[doc = include_str!("../../../docs/guide/3-plan-and-build.md")]
+    struct PlanAndBuild;
+    #[doc = include_str!("../../../docs/guide/4-approvals.md")]
+    struct Approvals;
+    #[doc = include_str!("../../../docs/guide/5-restart.md")]
+    struct Restart;
+    #[doc = include_str!("../../../docs/guide/6-models.md")]
+    struct Models;
+    #[doc = include_str!("../../../docs/concepts/controller.md")]
+    struct Controller;
+    #[doc = include_str!("../../../docs/concepts/modes.md")]
+    struct Modes;
+    #[doc = include_str!("../../../docs/concepts/models.md")]
+    struct Routing;
+    #[doc = include_str!("../../../docs/concepts/suspensions.md")]
+    struct Suspensions;
+    #[doc = include_str!("../../../docs/concepts/events.md")]
+    struct EventsAndView;
+}

@@ -42,10 +42,12 @@ impl Actor {
             (Action::Decline, PendingKind::Plan) => Answer::Reply { value: json!({ "action": "rejected" }) },
             (Action::Again, PendingKind::InDoubt) => Answer::RunAgain,
             (Action::Failed, PendingKind::InDoubt) => Answer::RecordFailed,
-            (Action::Reply, PendingKind::Question | PendingKind::Plan) => match click.text.as_deref().and_then(|text| card.read_reply(text)) {
-                Some(value) => Answer::Reply { value },
-                None => return self.tell(speaker, responder, "Please write your answer as a reply in this conversation.").await,
-            },
+            (Action::Reply, PendingKind::Question | PendingKind::Plan) => {
+                match click.text.as_deref().and_then(|text| card.read_reply(text)) {
+                    Some(value) => Answer::Reply { value },
+                    None => return self.tell(speaker, responder, "Please write your answer as a reply in this conversation.").await,
+                }
+            }
             (Action::Option(_), PendingKind::Question) => {
                 let chosen: Option<Vec<&String>> = values
                     .iter()

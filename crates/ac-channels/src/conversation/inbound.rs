@@ -199,7 +199,12 @@ impl Actor {
         }
         let submitted = match session.submit_once(message).await {
             Ok(submitted) => submitted,
-            Err(error) if matches!(error.kind(), ControllerErrorKind::NoModel | ControllerErrorKind::TooLarge | ControllerErrorKind::EmptyMessage) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ControllerErrorKind::NoModel | ControllerErrorKind::TooLarge | ControllerErrorKind::EmptyMessage
+                ) =>
+            {
                 tracing::warn!(code = error.code(), "a message was not taken");
                 let line = self.line(&self.error_line(Some(&(&error).into())));
                 return self.add_note(format!("item:{}", item.n), line).await;

@@ -86,7 +86,9 @@ impl Actor {
             for stored in &page.items {
                 let message = &stored.message;
                 if message.role == Role::Assistant {
-                    if message.meta.error.is_some() && self.failed_run.as_ref().is_some_and(|(run, _)| message.meta.run.as_ref() == Some(run)) {
+                    if message.meta.error.is_some()
+                        && self.failed_run.as_ref().is_some_and(|(run, _)| message.meta.run.as_ref() == Some(run))
+                    {
                         self.failed_run = None;
                     }
                     let shown =
@@ -365,10 +367,8 @@ fn grouped(parts: &[Part]) -> Option<String> {
     if counted.is_empty() {
         return None;
     }
-    let tools: Vec<String> = counted
-        .into_iter()
-        .map(|(tool, count)| if count > 1 { format!("{} ×{count}", name(tool)) } else { name(tool) })
-        .collect();
+    let tools: Vec<String> =
+        counted.into_iter().map(|(tool, count)| if count > 1 { format!("{} ×{count}", name(tool)) } else { name(tool) }).collect();
     let mut line = format!("🔧 {}", tools.join(", "));
     if open > 0 {
         line.push_str(" …");

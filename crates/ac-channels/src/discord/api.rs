@@ -41,7 +41,8 @@ impl Discord {
             author == Some(&self.app) || app == Some(&self.app)
         });
         let found = ours.into_iter().find(|message| {
-            text_of(message, "nonce").as_deref() == Some(nonce) || (!text.is_empty() && text_of(message, "content").as_deref() == Some(text))
+            text_of(message, "nonce").as_deref() == Some(nonce)
+                || (!text.is_empty() && text_of(message, "content").as_deref() == Some(text))
         });
         Ok(found.and_then(|message| message.get("id")?.as_str()).map(str::to_owned))
     }

@@ -121,8 +121,7 @@ impl Discord {
         let data = data.unwrap_or_default();
         let speaker = speaker(member, user).ok_or(Refused::Malformed)?;
         let channel = channel_id.ok_or(Refused::Malformed)?;
-        let conversation =
-            Conversation { id: format!("discord:{channel}"), channel, thread: None, direct: guild_id.is_none() };
+        let conversation = Conversation { id: format!("discord:{channel}"), channel, thread: None, direct: guild_id.is_none() };
         let responder = Some(format!("{}/{token}", self.app));
         let message = message.map(|message| message.id);
         let (response, kind) = match kind {

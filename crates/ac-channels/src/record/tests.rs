@@ -51,7 +51,10 @@ fn the_form_of_a_record_is_kept() {
     record.take(&event("Ev1"), minutes(1));
     record.binding = Some(Binding { thread: "t".into(), session: SessionKey::new("channel:slack:D1") });
     let text = serde_json::to_string(&record).unwrap();
-    assert_eq!(text, "{\"schema\":1,\"conversation\":{\"id\":\"slack:D1\",\"channel\":\"D1\",\"direct\":true},\"binding\":{\"thread\":\"t\",\"session\":{\"resource\":\"channel:slack:D1\"}},\"seen\":[[\"FmFOYhEMdWXnpuHd_PkiDQ\",60000]],\"inbox\":[{\"n\":0,\"at\":60000,\"event\":{\"ids\":[\"Ev1\"],\"conversation\":{\"id\":\"slack:D1\",\"channel\":\"D1\",\"direct\":true},\"speaker\":{\"id\":\"U1\"},\"kind\":{\"type\":\"message\",\"text\":\"hi\",\"addressed\":false,\"follows\":false}}}],\"next_item\":1,\"next_card\":1,\"cards\":[],\"posts\":[],\"notes\":[]}");
+    assert_eq!(
+        text,
+        "{\"schema\":1,\"conversation\":{\"id\":\"slack:D1\",\"channel\":\"D1\",\"direct\":true},\"binding\":{\"thread\":\"t\",\"session\":{\"resource\":\"channel:slack:D1\"}},\"seen\":[[\"FmFOYhEMdWXnpuHd_PkiDQ\",60000]],\"inbox\":[{\"n\":0,\"at\":60000,\"event\":{\"ids\":[\"Ev1\"],\"conversation\":{\"id\":\"slack:D1\",\"channel\":\"D1\",\"direct\":true},\"speaker\":{\"id\":\"U1\"},\"kind\":{\"type\":\"message\",\"text\":\"hi\",\"addressed\":false,\"follows\":false}}}],\"next_item\":1,\"next_card\":1,\"cards\":[],\"posts\":[],\"notes\":[]}"
+    );
     assert_eq!(read(&RawValue::from_string(text).unwrap()).unwrap(), record);
     let newer = RawValue::from_string(r#"{"schema":2}"#.to_owned()).unwrap();
     assert_eq!(read(&newer).unwrap_err().code(), "channel.storage");

@@ -13,10 +13,22 @@ const SAMPLE: &str = "# Title & more\n\nSome **bold _both_** and ~~gone~~ `a<b` 
 
 #[test]
 fn each_dialect_writes_the_same_text_its_own_way() {
-    assert_eq!(whole(SAMPLE, Dialect::Slack), "*Title &amp; more*\n\nSome *bold* *_both_* and ~gone~ `a&lt;b` <https://x.test/?a=1&amp;b=2|site>.\n\n• one\n• two\n  1. in\n\n&gt; said\n&gt; twice\n\n```\nfn main() { a &lt; b }\n```\n\n```\na | bb\n--+---\n1 | 2\n```");
-    assert_eq!(whole(SAMPLE, Dialect::Discord), "**Title & more**\n\nSome **bold** ***both*** and ~~gone~~ `a<b` [site](https://x.test/?a=1&b=2).\n\n• one\n• two\n  1. in\n\n> said\n> twice\n\n```rust\nfn main() { a < b }\n```\n\n```\na | bb\n--+---\n1 | 2\n```");
-    assert_eq!(whole(SAMPLE, Dialect::TelegramHtml), "<b>Title &amp; more</b>\n\nSome <b>bold </b><b><i>both</i></b> and <s>gone</s> <code>a&lt;b</code> <a href=\"https://x.test/?a=1&amp;b=2\">site</a>.\n\n• one\n• two\n  1. in\n\n<blockquote>said\ntwice</blockquote>\n\n<pre><code class=\"language-rust\">fn main() { a &lt; b }</code></pre>\n\n<pre>a | bb\n--+---\n1 | 2</pre>");
-    assert_eq!(whole(SAMPLE, Dialect::Plain), "Title & more\n\nSome bold both and gone a<b site (https://x.test/?a=1&b=2).\n\n• one\n• two\n  1. in\n\n> said\n> twice\n\nfn main() { a < b }\n\na | bb\n--+---\n1 | 2");
+    assert_eq!(
+        whole(SAMPLE, Dialect::Slack),
+        "*Title &amp; more*\n\nSome *bold* *_both_* and ~gone~ `a&lt;b` <https://x.test/?a=1&amp;b=2|site>.\n\n• one\n• two\n  1. in\n\n&gt; said\n&gt; twice\n\n```\nfn main() { a &lt; b }\n```\n\n```\na | bb\n--+---\n1 | 2\n```"
+    );
+    assert_eq!(
+        whole(SAMPLE, Dialect::Discord),
+        "**Title & more**\n\nSome **bold** ***both*** and ~~gone~~ `a<b` [site](https://x.test/?a=1&b=2).\n\n• one\n• two\n  1. in\n\n> said\n> twice\n\n```rust\nfn main() { a < b }\n```\n\n```\na | bb\n--+---\n1 | 2\n```"
+    );
+    assert_eq!(
+        whole(SAMPLE, Dialect::TelegramHtml),
+        "<b>Title &amp; more</b>\n\nSome <b>bold </b><b><i>both</i></b> and <s>gone</s> <code>a&lt;b</code> <a href=\"https://x.test/?a=1&amp;b=2\">site</a>.\n\n• one\n• two\n  1. in\n\n<blockquote>said\ntwice</blockquote>\n\n<pre><code class=\"language-rust\">fn main() { a &lt; b }</code></pre>\n\n<pre>a | bb\n--+---\n1 | 2</pre>"
+    );
+    assert_eq!(
+        whole(SAMPLE, Dialect::Plain),
+        "Title & more\n\nSome bold both and gone a<b site (https://x.test/?a=1&b=2).\n\n• one\n• two\n  1. in\n\n> said\n> twice\n\nfn main() { a < b }\n\na | bb\n--+---\n1 | 2"
+    );
 }
 
 #[test]

@@ -59,9 +59,10 @@ impl Slack {
         };
         let answer = self.ask(method, &query).await?;
         let messages = answer.body.get("messages").and_then(Value::as_array);
-        let found = messages.into_iter().flatten().find(|message| {
-            message.pointer("/metadata/event_payload/key").and_then(Value::as_str) == Some(mark)
-        });
+        let found = messages
+            .into_iter()
+            .flatten()
+            .find(|message| message.pointer("/metadata/event_payload/key").and_then(Value::as_str) == Some(mark));
         Ok(found.and_then(|message| message.get("ts")?.as_str()).map(str::to_owned))
     }
 }
@@ -241,11 +242,8 @@ fn blocks(post: &Post) -> Vec<Value> {
     }
     let mut blocks = vec![json!({ "type": "section", "text": { "type": "mrkdwn", "text": post.text } })];
     if let Some(menu) = &post.menu {
-        let options: Vec<Value> = menu
-            .options
-            .iter()
-            .map(|(label, value)| json!({ "text": { "type": "plain_text", "text": label }, "value": value }))
-            .collect();
+        let options: Vec<Value> =
+            menu.options.iter().map(|(label, value)| json!({ "text": { "type": "plain_text", "text": label }, "value": value })).collect();
         let kind = if menu.several { "multi_static_select" } else { "static_select" };
         blocks.push(json!({
             "type": "section",

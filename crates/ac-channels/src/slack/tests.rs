@@ -80,8 +80,7 @@ fn the_handshake_is_answered_with_its_challenge() {
 
 #[test]
 fn a_mention_begins_a_thread_and_replies_follow_it() {
-    let mention =
-        json!({ "type": "app_mention", "user": "U1", "text": "<@UBOT> what &amp; why?", "ts": "17.1", "channel": "C1", "event_ts": "17.1" });
+    let mention = json!({ "type": "app_mention", "user": "U1", "text": "<@UBOT> what &amp; why?", "ts": "17.1", "channel": "C1", "event_ts": "17.1" });
     let events = slack().receive(&event(mention), now()).unwrap().events;
     assert_eq!(events[0].conversation.id, "slack:C1:17.1");
     assert_eq!(events[0].ids, ["event Ev1", "message C1 17.1"]);

@@ -93,7 +93,10 @@ impl ChannelAdapter for Telegram {
             // Plain text there: what was escaped for a message is not.
             let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
             let text: String = text.chars().take(NOTICE).collect();
-            return self.call("answerCallbackQuery", &json!({ "callback_query_id": query, "text": text, "show_alert": true })).await.map(drop);
+            return self
+                .call("answerCallbackQuery", &json!({ "callback_query_id": query, "text": text, "show_alert": true }))
+                .await
+                .map(drop);
         }
         if !to.direct {
             return Err(ChannelError::unsupported("tell one person something in a group"));
@@ -145,7 +148,10 @@ fn judge(answer: Answer) -> Result<Answer, ChannelError> {
         401 | 403 => K::Denied,
         _ if said.contains("message is not modified") => K::NotModified,
         _ if said.contains("message is too long") || said.contains("message_too_long") => K::TooLong,
-        _ if ["message to edit not found", "message can't be edited", "message_id_invalid", "chat not found"].iter().any(|gone| said.contains(gone)) => {
+        _ if ["message to edit not found", "message can't be edited", "message_id_invalid", "chat not found"]
+            .iter()
+            .any(|gone| said.contains(gone)) =>
+        {
             K::Gone
         }
         _ if answer.body.is_null() => K::Unavailable,

@@ -73,7 +73,13 @@ impl Session {
                     }
                 }
                 WhenIdle::Wake => {
-                    let start = Start { thread: thread.clone(), message: message.clone(), request_context: Map::new(), from_queue: false, unattended: false };
+                    let start = Start {
+                        thread: thread.clone(),
+                        message: message.clone(),
+                        request_context: Map::new(),
+                        from_queue: false,
+                        unattended: false,
+                    };
                     match self.start_run(start).await {
                         Err(error) if error.kind() == ControllerErrorKind::Run(RunErrorKind::Busy) => {}
                         other => return Ok(SignalAction::Woke { run: other?.run }),

@@ -27,12 +27,16 @@ pub(super) fn answer(method: &str, path: &str, _query: &str, auth: &str, body: &
         }
         ("POST", ["channels", _, "typing"]) => Reply::new(204, Value::Null),
         ("GET", ["channels", channel, "messages"]) => {
-            let messages = state.shown.iter().rev().filter(|shown| shown.platform == NAME && shown.channel == *channel).map(|shown| {
-                json!({ "id": shown.id, "content": shown.text, "author": { "id": APP, "username": "agent", "bot": true } })
-            });
-            let earlier = state.manners.earlier.iter().rev().map(|(user, text)| {
-                json!({ "id": "5", "content": text, "author": { "id": user, "username": user } })
-            });
+            let messages =
+                state.shown.iter().rev().filter(|shown| shown.platform == NAME && shown.channel == *channel).map(
+                    |shown| json!({ "id": shown.id, "content": shown.text, "author": { "id": APP, "username": "agent", "bot": true } }),
+                );
+            let earlier = state
+                .manners
+                .earlier
+                .iter()
+                .rev()
+                .map(|(user, text)| json!({ "id": "5", "content": text, "author": { "id": user, "username": user } }));
             Reply::new(200, messages.chain(earlier).collect())
         }
         ("POST", ["channels", channel, "messages"]) => write(channel, None, body, state),
@@ -53,7 +57,8 @@ fn write(channel: &str, id: Option<&str>, body: &Value, state: &mut State) -> Re
     }
     let content = text(body, "content");
     if utf16(&content) > 2_000 {
-        let errors = json!({ "content": { "_errors": [{ "code": "BASE_TYPE_MAX_LENGTH", "message": "Must be 2000 or fewer in length." }] } });
+        let errors =
+            json!({ "content": { "_errors": [{ "code": "BASE_TYPE_MAX_LENGTH", "message": "Must be 2000 or fewer in length." }] } });
         return Reply::new(400, json!({ "code": 50_035, "message": "Invalid Form Body", "errors": errors }));
     }
     if content.is_empty() {
@@ -72,7 +77,8 @@ fn write(channel: &str, id: Option<&str>, body: &Value, state: &mut State) -> Re
         return refuse(400, 50_035, "Invalid Form Body");
     }
     let enforce = body.get("enforce_nonce").and_then(Value::as_bool).unwrap_or(false);
-    let known = state.shown.iter().find(|shown| shown.platform == NAME && shown.channel == channel && shown.mark == nonce && nonce.is_some());
+    let known =
+        state.shown.iter().find(|shown| shown.platform == NAME && shown.channel == channel && shown.mark == nonce && nonce.is_some());
     if let Some(known) = known.filter(|_| enforce) {
         return Reply::new(200, json!({ "id": known.id }));
     }

@@ -152,7 +152,8 @@ fn interaction(id: &str, channel: &str, guild: bool, user: &str, rest: &Value) -
 
 /// The slash command `/ask` in Discord.
 pub fn discord_ask(id: &str, channel: &str, guild: bool, user: &str, text: &str, at: i64) -> Delivery {
-    let data = json!({ "type": 2, "data": { "id": "1", "name": "ask", "type": 1, "options": [{ "name": "prompt", "type": 3, "value": text }] } });
+    let data =
+        json!({ "type": 2, "data": { "id": "1", "name": "ask", "type": 1, "options": [{ "name": "prompt", "type": 3, "value": text }] } });
     discord(&interaction(id, channel, guild, user, &data), at)
 }
 

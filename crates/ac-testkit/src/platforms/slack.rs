@@ -54,7 +54,16 @@ pub(super) fn answer(method: &str, query: &str, auth: &str, body: &Value, state:
             let ts = format!("1700000000.{:06}", state.fresh());
             let thread = Some(text(body, "thread_ts")).filter(|thread| !thread.is_empty());
             let mark = body.pointer("/metadata/event_payload/key").and_then(Value::as_str).map(str::to_owned);
-            state.shown.push(Shown { platform: NAME, channel: channel.clone(), thread, id: ts.clone(), text: said, buttons, history: vec![], mark });
+            state.shown.push(Shown {
+                platform: NAME,
+                channel: channel.clone(),
+                thread,
+                id: ts.clone(),
+                text: said,
+                buttons,
+                history: vec![],
+                mark,
+            });
             Reply::new(200, json!({ "ok": true, "channel": channel, "ts": ts }))
         }
         "chat.postEphemeral" => {
@@ -62,25 +71,34 @@ pub(super) fn answer(method: &str, query: &str, auth: &str, body: &Value, state:
             Reply::new(200, json!({ "ok": true, "message_ts": "1.1" }))
         }
         "conversations.replies" | "conversations.history" => {
-            let find = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default().to_owned();
+            let find =
+                |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default().to_owned();
             let (channel, thread) = (find("channel"), find("ts"));
             let mut messages: Vec<Value> = (0..)
                 .zip(&state.manners.earlier)
                 .map(|(n, (user, text)): (u32, _)| json!({ "type": "message", "user": user, "text": text, "ts": format!("1600000000.{n:06}") }))
                 .collect();
-            messages.extend(state.shown.iter().filter(|shown| shown.platform == NAME && shown.channel == channel).filter(|shown| {
-                method == "conversations.history" || shown.thread.as_deref() == Some(thread.as_str())
-            }).map(|shown| {
-                json!({
-                    "type": "message", "bot_id": "B1", "text": shown.text, "ts": shown.id, "thread_ts": shown.thread,
-                    "metadata": { "event_type": "agent_post", "event_payload": { "key": shown.mark } },
-                })
-            }));
+            messages.extend(
+                state
+                    .shown
+                    .iter()
+                    .filter(|shown| shown.platform == NAME && shown.channel == channel)
+                    .filter(|shown| method == "conversations.history" || shown.thread.as_deref() == Some(thread.as_str()))
+                    .map(|shown| {
+                        json!({
+                            "type": "message", "bot_id": "B1", "text": shown.text, "ts": shown.id, "thread_ts": shown.thread,
+                            "metadata": { "event_type": "agent_post", "event_payload": { "key": shown.mark } },
+                        })
+                    }),
+            );
             Reply::new(200, json!({ "ok": true, "messages": messages, "has_more": false }))
         }
         "users.info" => {
             let user = query.split('&').find_map(|pair| pair.strip_prefix("user=")).unwrap_or_default();
-            Reply::new(200, json!({ "ok": true, "user": { "id": user, "real_name": format!("Name of {user}"), "profile": { "display_name": "" } } }))
+            Reply::new(
+                200,
+                json!({ "ok": true, "user": { "id": user, "real_name": format!("Name of {user}"), "profile": { "display_name": "" } } }),
+            )
         }
         _ => refuse("unknown_method"),
     }

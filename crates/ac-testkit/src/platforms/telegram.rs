@@ -95,7 +95,12 @@ pub(super) fn answer(bot: &str, method: &str, body: &Value, state: &mut State) -
 
 fn buttons(body: &Value) -> Vec<(String, String)> {
     let rows = body.pointer("/reply_markup/inline_keyboard").and_then(Value::as_array);
-    rows.into_iter().flatten().filter_map(Value::as_array).flatten().map(|button| (text(button, "text"), text(button, "callback_data"))).collect()
+    rows.into_iter()
+        .flatten()
+        .filter_map(Value::as_array)
+        .flatten()
+        .map(|button| (text(button, "text"), text(button, "callback_data")))
+        .collect()
 }
 
 /// The text without its tags; what is wrong with them.

@@ -12,7 +12,8 @@ use serde_json::json;
 use crate::desk::{AT, Desk, PATIENCE, group, value, write};
 
 async fn until_edited(desk: &Desk, card: &Shown, text: &str) -> Shown {
-    let find = |shown: &[Shown]| shown.iter().find(|one| one.id == card.id && one.channel == card.channel && one.text.contains(text)).cloned();
+    let find =
+        |shown: &[Shown]| shown.iter().find(|one| one.id == card.id && one.channel == card.channel && one.text.contains(text)).cloned();
     desk.platforms.until(PATIENCE, find).await.unwrap_or_else(|| panic!("the card does not say `{text}`: {:#?}", desk.platforms.shown()))
 }
 
@@ -169,7 +170,8 @@ async fn a_message_on_top_of_an_approval_declines_it_and_the_card_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_are_answered_by_button_or_in_words() {
-    let options = json!({ "question": "Which *one*?", "options": [{ "label": "Red" }, { "label": "Blue", "description": "like the sky" }] });
+    let options =
+        json!({ "question": "Which *one*?", "options": [{ "label": "Red" }, { "label": "Blue", "description": "like the sky" }] });
     let desk = Desk::new([
         Turn::tool("q1", "ask_user", options),
         Turn::text("chosen"),
@@ -201,8 +203,12 @@ async fn a_plan_is_shown_sent_back_in_words_and_approved_by_button() {
     let text = desk.see("The plan").await;
     assert!(text.text.contains("*this*"), "rendered: {}", text.text);
     life.say("Ev2", "shorter, please").await;
-    let find = |shown: &[Shown]| (shown.iter().filter(|one| one.buttons.iter().any(|(label, _)| label == "Approve plan")).count() == 1
-        && shown.iter().any(|one| one.text.contains("Changes wanted"))).then(|| shown.iter().rev().find(|one| !one.buttons.is_empty()).cloned()).flatten();
+    let find = |shown: &[Shown]| {
+        (shown.iter().filter(|one| one.buttons.iter().any(|(label, _)| label == "Approve plan")).count() == 1
+            && shown.iter().any(|one| one.text.contains("Changes wanted")))
+        .then(|| shown.iter().rev().find(|one| !one.buttons.is_empty()).cloned())
+        .flatten()
+    };
     let second = desk.platforms.until(PATIENCE, find).await.unwrap_or_else(|| panic!("{:#?}", desk.platforms.shown()));
     let sent = format!("{:?}", desk.model.requests()[1].messages);
     assert!(sent.contains("shorter, please"), "{sent}");

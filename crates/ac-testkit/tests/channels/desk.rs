@@ -5,7 +5,9 @@ use std::{
     time::Duration,
 };
 
-use ac_channels::{ChannelHooks, ChannelSettings, Channels, ChannelsBuilder, Discord, NoHooks, SignedWebhook, Slack, Telegram, ToolDisplay};
+use ac_channels::{
+    ChannelHooks, ChannelSettings, Channels, ChannelsBuilder, Discord, NoHooks, SignedWebhook, Slack, Telegram, ToolDisplay,
+};
 use ac_controller::{AgentConfig, AgentController, Mode, RuntimeSettings};
 use ac_core::{
     Clock, ModelId, ModelProvider, Timestamp, Tool, ToolCategory, ToolContext, ToolDefinition, ToolEffect, ToolError, ToolOutcome,

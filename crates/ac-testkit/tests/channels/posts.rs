@@ -26,7 +26,9 @@ async fn a_long_answer_becomes_several_messages_on_each_platform() {
     assert_eq!(life.deliver(&sign::telegram_message(1, 55, 7, "hello", 3, AT)).await, 200);
     assert_eq!(life.deliver(&sign::discord_ask("1", "77", true, "8", "hello", AT)).await, 200);
     for channel in ["D1", "55", "77"] {
-        let find = |shown: &[ac_testkit::platforms::Shown]| shown.iter().any(|one| one.channel == channel && one.text.contains("THE END")).then_some(());
+        let find = |shown: &[ac_testkit::platforms::Shown]| {
+            shown.iter().any(|one| one.channel == channel && one.text.contains("THE END")).then_some(())
+        };
         assert!(desk.platforms.until(Duration::from_secs(20), find).await.is_some(), "{channel}");
         let whole: String = desk.platforms.shown_in(channel).into_iter().map(|one| one.text).collect();
         assert_eq!(whole.matches('🦀').count(), 200, "{channel}");

@@ -7,6 +7,6 @@ mod harness;
 mod held;
 mod killed;
 mod pipe;
-mod serve;
 mod rules;
+mod serve;
 mod terminal;

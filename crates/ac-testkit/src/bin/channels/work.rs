@@ -56,14 +56,8 @@ pub(crate) async fn channels(work: &Work, storage: Arc<dyn Storage>) -> Result<C
     let slack = Slack::new(sign::SLACK_SECRET, sign::SLACK_TOKEN).app_id(sign::SLACK_APP).bot_user(sign::SLACK_BOT).base_url(&work.slack);
     let telegram = Telegram::new(sign::TELEGRAM_TOKEN, sign::TELEGRAM_SECRET).username(sign::TELEGRAM_BOT).base_url(&work.telegram);
     let discord = Discord::new(sign::DISCORD_APP, &sign::discord_public_key(), sign::DISCORD_TOKEN)?.base_url(&work.discord);
-    let channels = Channels::builder(controller)
-        .storage(storage)
-        .key(KEY)
-        .lease(LEASE)
-        .adapter(slack)
-        .adapter(telegram)
-        .adapter(discord)
-        .build()?;
+    let channels =
+        Channels::builder(controller).storage(storage).key(KEY).lease(LEASE).adapter(slack).adapter(telegram).adapter(discord).build()?;
     channels.start().await?;
     let mut registry = ChannelRegistry::new();
     registry.register(channels)?;
