@@ -101,7 +101,8 @@ export function ask({ title, text, label, value, action, danger }) {
       input.focus();
       input.select();
     } else {
-      form.querySelector("button[value=yes]").focus();
+      // What cannot be undone is not one key away.
+      form.querySelector(danger ? "button[value=no]" : "button[value=yes]").focus();
     }
   });
 }

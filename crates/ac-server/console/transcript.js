@@ -2,7 +2,7 @@
 
 import { ago, el, icon } from "./dom.js";
 import { MarkdownStream } from "./markdown.js";
-import { ToolCard } from "./tools.js";
+import { ToolCard, folded } from "./tools.js";
 
 /** Pictures that a browser draws without running anything. */
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -16,6 +16,17 @@ export function fileView({ data = "", mediaType = "", mimeType = "", filename })
     return el("figure", { class: "picture" }, el("img", { src: source, alt: name, loading: "lazy" }), el("figcaption", { text: name }));
   }
   return el("span", { class: "file-chip" }, icon("file"), el("span", { text: name }));
+}
+
+/** An attached text, as the server puts it into the message: a line with its name, and a fence around it. */
+const ATTACHED = /^(?:Attached file(?: (.+))?:|\[(?:File: (.+)|Attached file)\])\n(`{3,})[^\n]*\n([\s\S]*?)\n?\3\s*$/;
+
+function attachedText(text) {
+  const found = ATTACHED.exec(text);
+  if (!found) return null;
+  const name = found[1] ?? found[2] ?? "text";
+  const chip = el("summary", { class: "file-chip" }, icon("file"), el("span", { text: name }));
+  return el("details", { class: "file-text" }, chip, folded(found[4]));
 }
 
 class Message {
@@ -78,6 +89,8 @@ class Message {
     switch (part.type) {
       case "text": {
         if (this.person) {
+          const attached = attachedText(part.text);
+          if (attached) return { type: "attached", element: attached };
           const element = el("div", { class: "said", text: part.text });
           return { type: "text", element, update: (part) => (element.textContent = part.text), append: (delta) => element.append(delta) };
         }

@@ -191,6 +191,8 @@ describe("console", { skip: why ?? false, timeout: 300_000 }, () => {
       assert.equal(await page.locator('.thread-title:text-is("Weather")').count(), 1, "Escape deletes nothing");
       await page.keyboard.press("Enter");
       await page.locator("dialog[open]").waitFor();
+      assert.equal(await page.evaluate(() => document.activeElement.textContent), "Cancel", "what cannot be undone is not one key away");
+      await page.keyboard.press("Tab");
       await page.keyboard.press("Enter");
       await page.locator('.thread-title:text-is("Weather")').waitFor({ state: "detached" });
       assert.deepEqual(problems, []);
@@ -430,6 +432,8 @@ describe("console", { skip: why ?? false, timeout: 300_000 }, () => {
       await say(page, "look at these");
       await page.getByText("You said:").waitFor();
       assert.equal(await page.locator("#transcript .picture img").count(), 1);
+      await page.locator(".file-text summary").filter({ hasText: "notes.txt" }).click();
+      assert.equal(await page.locator(".file-text code").innerText(), "remember the milk");
       await shot(page, "17-files");
       const sent = JSON.stringify(model.requests.at(-1).messages);
       assert.ok(sent.includes("remember the milk") && sent.includes("data:image/png;base64,"));
