@@ -77,9 +77,10 @@ const threads = new Threads({
     await reloadThreads();
   }),
   onDelete: run(async (thread) => {
-    await (await begun(thread)).remove(thread.id);
-    announce("Deleted.");
+    const session = await begun(thread);
     if (state.view?.threadId === thread.id) newThread();
+    await session.remove(thread.id);
+    announce("Deleted.");
     await reloadThreads();
   }),
 });
@@ -154,6 +155,11 @@ async function openThread(thread) {
       },
       isListed: (id) => Boolean(threads.find(id)),
       modeName: (id) => state.modes.find((mode) => mode.id === id)?.name ?? id,
+      gone: () => {
+        toast("This thread was deleted.");
+        newThread();
+        reloadThreads();
+      },
       failed: (error) => {
         if (error.status === 401) return;
         toast(error.message, "error");

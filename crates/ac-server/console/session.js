@@ -286,9 +286,10 @@ export class ThreadView {
       case "goal_evaluation":
         if (event.payload?.reason && !event.payload.pending) transcript.note(`Goal: ${event.payload.reason}`);
         return;
+      case "thread_deleted":
+        return this.on.gone();
       case "thread_created":
       case "thread_changed":
-      case "thread_deleted":
       case "thread_title_updated":
         return this.on.threads();
       default:

@@ -235,7 +235,9 @@ export class ToolCard {
     const atEnd = pre.scrollTop + pre.clientHeight >= pre.scrollHeight - 4;
     pre.textContent = tail;
     if (atEnd) pre.scrollTop = pre.scrollHeight;
-    this.element.open = true;
+    // Opened once; who closes it wants it closed.
+    if (!this.shown) this.element.open = true;
+    this.shown = true;
   }
 
   drawBody() {
