@@ -119,8 +119,7 @@ impl Driver {
         let teller = Teller::new(host.clone(), run.clone(), parent_call, upward, usage, snapshot.message.clone());
         let turnstile = Turnstile::new(snapshot.parent.as_ref().map(|(parent, _)| shared.places(parent)));
         let park = shared.park.child();
-        let now = Instant::now();
-        let (renew_at, poll_at) = (now + shared.settings.lease / 3, now + shared.settings.poll);
+        let (renew_at, poll_at) = (Instant::now() + shared.settings.lease / 3, Instant::now() + shared.settings.poll);
         Self {
             shared,
             host,

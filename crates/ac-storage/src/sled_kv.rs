@@ -214,7 +214,6 @@ impl SledKv {
         let blobs = Blobs::open(&path.join("blobs")).map_err(|error| failed(path, error))?;
         let (groups, found) = check_whole(options, &db, &blobs)?;
         let ledger = Ledger::open(path, found, groups).map_err(|error| failed(path, error))?;
-        let file = File::open(path.join("sled").join("db")).map_err(|error| failed(path, error))?;
         let (queue, jobs) = mpsc::channel(QUEUE);
         let shared = Arc::new(Shared {
             path: path.clone(),
@@ -225,12 +224,11 @@ impl SledKv {
             broken: AtomicBool::new(false),
             lock: Mutex::new(Some(lock)),
         });
-        let kv = Self { shared: Arc::clone(&shared) };
         let writer = Writer {
             shared: Arc::clone(&shared),
             db,
             blobs,
-            file,
+            file: File::open(path.join("sled").join("db")).map_err(|error| failed(path, error))?,
             durability: options.durability,
             ledger,
             groups,
@@ -239,7 +237,7 @@ impl SledKv {
         };
         let thread = std::thread::Builder::new().name("ac-storage writer".into()).spawn(move || writer.run(jobs));
         *shared.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread.map_err(|error| failed(path, error))?);
-        Ok(kv)
+        Ok(Self { shared })
     }
 }
 
