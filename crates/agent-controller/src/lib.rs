@@ -69,8 +69,6 @@ mod pages {
     struct Controller;
     #[doc = include_str!("../../../docs/concepts/modes.md")]
     struct Modes;
-    #[doc = include_str!("../../../docs/concepts/models.md")]
-    struct Routing;
     #[doc = include_str!("../../../docs/concepts/suspensions.md")]
     struct Suspensions;
     #[doc = include_str!("../../../docs/concepts/events.md")]
