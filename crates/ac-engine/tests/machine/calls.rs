@@ -171,7 +171,10 @@ fn false_zero_and_the_empty_text_reach_the_tool() {
 /// One step after another, each with `each` calls that a person declines.
 fn many_steps(steps: u32, each: usize) -> RunSnapshot {
     const CALLS: [&str; 3] = ["a", "b", "c"];
-    let mut run = ready();
+    let mut profile = profile();
+    // The same calls again and again are what is wanted here.
+    profile.limits.repeats = None;
+    let mut run = started_with(profile);
     for _ in 0..steps {
         ok(&mut run, Input::Dispatch);
         let calls: Vec<_> = CALLS[..each].iter().map(|id| ask(id)).collect();
