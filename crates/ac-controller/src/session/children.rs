@@ -220,6 +220,8 @@ impl Session {
 fn bounded(parent: &RunSnapshot, agent: &str) -> Profile {
     let mut profile = parent.profile.as_ref().clone();
     profile.agent = agent.into();
+    // The goal is the conversation's, and its judge reads what the parent makes of this.
+    profile.judged = false;
     profile.limits.tokens = profile.limits.tokens.map(|tokens| tokens.saturating_sub(parent.budget.tokens));
     profile
 }
