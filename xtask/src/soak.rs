@@ -37,7 +37,7 @@ const STEPS: &[Step] = &[
         what: "the run machine, a million interleavings",
         needs: None,
         args: &["test", "--release", "-p", "ac-engine"],
-        envs: &[("PROPTEST_CASES", "1000000")],
+        envs: &[("CASES", "1000000")],
     },
     Step {
         name: "client",
