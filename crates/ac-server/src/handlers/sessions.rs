@@ -1,5 +1,5 @@
 use ac_controller::{ModelChoice, SessionRequest, is_protected_state_key};
-use ac_core::{DisplayState, ModeId, PermissionRules, ResourceId, SessionKey, wire};
+use ac_core::{ModeId, PermissionRules, ResourceId, SessionKey, wire};
 use serde_json::{Map, Value, json};
 
 use crate::{
