@@ -95,10 +95,12 @@ impl From<ControllerError> for Failure {
         let status = match error.kind() {
             K::ModeNotFound | K::ThreadNotFound | K::QueueItemNotFound | K::GrantNotFound | K::NotPending => StatusCode::NOT_FOUND,
             K::ThreadExists | K::AlreadyResolved | K::Ambiguous | K::Aborting | K::SessionDeleted => StatusCode::CONFLICT,
+            K::ProtectedState => StatusCode::FORBIDDEN,
             K::InvalidAnswer => StatusCode::UNPROCESSABLE_ENTITY,
             K::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            K::EmptyMessage | K::NoModel | K::InvalidState => StatusCode::BAD_REQUEST,
+            K::EmptyMessage | K::NoModel | K::InvalidState | K::NoThread | K::InvalidGoal => StatusCode::BAD_REQUEST,
             K::Contended
+            | K::ModelsUnavailable
             | K::Closed
             | K::Storage(
                 StorageErrorKind::Unavailable | StorageErrorKind::Conflict | StorageErrorKind::Unknown | StorageErrorKind::Locked,

@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 pub(crate) mod controllers;
+pub(crate) mod goals;
 pub(crate) mod own;
 pub(crate) mod permissions;
 pub(crate) mod sessions;

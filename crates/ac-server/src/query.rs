@@ -1,22 +1,9 @@
+use ac_controller::is_reserved_context_key;
 use ac_core::{MessageId, ThreadId, Timestamp};
 use base64::Engine as _;
 use serde_json::{Map, Value};
 
 use crate::{failure::Issue, shape::expected};
-
-/// The keys of a request context that only the server may set (WIRE 1.1).
-const RESERVED_CONTEXT: [&str; 10] = [
-    "mastra__resourceId",
-    "mastra__threadId",
-    "mastra__user",
-    "mastra__userPermissions",
-    "mastra__userRoles",
-    "mastra__authToken",
-    "mastra__isStudio",
-    "mastra__authMode",
-    "mastra__inheritedMemory",
-    "organizationId",
-];
 
 /// The query of a request: the first value of each name counts.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +42,7 @@ pub(crate) fn request_context(query: &Query, body: &Map<String, Value>) -> Optio
         _ => Map::new(),
     };
     context.extend(query.context());
-    context.retain(|key, _| !RESERVED_CONTEXT.contains(&key.as_str()));
+    context.retain(|key, _| !is_reserved_context_key(key));
     (!context.is_empty()).then_some(context)
 }
 

@@ -99,7 +99,7 @@ impl Served {
         &self.controller
     }
 
-    /// The models that a client may choose.
+    /// The models that a client may choose; those of the controller's own catalogue, unless set.
     #[must_use]
     pub fn models(mut self, models: impl IntoIterator<Item = ModelEntry>) -> Self {
         self.models.extend(models);

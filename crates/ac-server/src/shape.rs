@@ -13,6 +13,9 @@ const LONGEST_FILES: usize = 28 * 1024 * 1024;
 /// The longest id, title, name or tag, in bytes.
 pub(crate) const LONGEST_NAME: usize = 1024;
 
+/// The longest objective, in bytes.
+const LONGEST_WORDS: usize = 16 * 1024;
+
 /// A field of a body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
@@ -28,6 +31,8 @@ pub(crate) enum Kind {
     Text,
     /// An id, a title, a name.
     Name,
+    /// Words, at most 16 KiB.
+    Filled,
     /// Yes or no.
     Flag,
     /// Anything but nothing.
@@ -38,6 +43,8 @@ pub(crate) enum Kind {
     TextRecord,
     /// One of these words.
     OneOf(&'static [&'static str]),
+    /// A whole number from this on.
+    Count(u64),
     /// A list of names.
     Names,
     /// Attached files.
@@ -79,7 +86,14 @@ fn check_value(name: &str, kind: Kind, value: Option<&Value>, issues: &mut Vec<I
         | (Kind::Flag, Some(Value::Bool(_)))
         | (Kind::Record, Some(Value::Object(_))) => {}
         (Kind::Name, Some(Value::String(text))) => check_length(name, text, issues),
-        (Kind::Text | Kind::Name, other) => issues.push(expected(name, "string", other)),
+        (Kind::Filled, Some(Value::String(text))) => {
+            if text.trim().is_empty() {
+                issues.push(Issue::new(name, "Too small: expected string to have >=1 characters"));
+            } else if text.len() > LONGEST_WORDS {
+                issues.push(Issue::new(name, format!("Too big: expected string to have <={LONGEST_WORDS} characters")));
+            }
+        }
+        (Kind::Text | Kind::Name | Kind::Filled, other) => issues.push(expected(name, "string", other)),
         (Kind::Flag, other) => issues.push(expected(name, "boolean", other)),
         (Kind::TextRecord, Some(Value::Object(map))) => {
             for (key, value) in map {
@@ -101,6 +115,14 @@ fn check_value(name: &str, kind: Kind, value: Option<&Value>, issues: &mut Vec<I
                 issues.push(Issue::new(name, format!("Invalid option: expected one of {}", words.join("|"))));
             }
         }
+        (Kind::Count(least), Some(Value::Number(number))) => match number.as_u64() {
+            Some(count) if count >= least => {}
+            None if number.as_f64().is_some_and(|number| number.fract() != 0.0) => {
+                issues.push(Issue::new(name, "Invalid input: expected int, received number"));
+            }
+            _ => issues.push(Issue::new(name, format!("Too small: expected number to be >={least}"))),
+        },
+        (Kind::Count(_), other) => issues.push(expected(name, "number", other)),
         (Kind::Names, Some(Value::Array(items))) => {
             for (at, item) in items.iter().enumerate() {
                 check_value(&format!("{name}.{at}"), Kind::Name, Some(item), issues);
@@ -175,6 +197,8 @@ fn kind_schema(kind: Kind) -> Value {
     match kind {
         Kind::Text => json!({ "type": "string" }),
         Kind::Name => json!({ "type": "string", "maxLength": LONGEST_NAME }),
+        Kind::Filled => json!({ "type": "string", "minLength": 1, "maxLength": LONGEST_WORDS }),
+        Kind::Count(least) => json!({ "type": "integer", "minimum": least }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Any => json!({}),
         Kind::Record => json!({ "type": "object", "additionalProperties": true }),

@@ -47,6 +47,8 @@ fn script() -> Vec<Turn> {
     let mut after_tool = Turn::text("tool done");
     after_tool.when = Match { last_role: Some("tool".into()), ..Match::default() };
     after_tool.repeat = Repeat::Forever(true);
+    let mut judge = Turn::text(r#"{"decision":"done","reason":"it is shipped"}"#);
+    judge.when = Match { contains: Some("Goal: ".into()), ..Match::default() };
     let note = || json!({ "path": "a.txt", "content": "b" });
     let ask = json!({ "question": "Which?", "options": [{ "label": "A" }, { "label": "B" }] });
     vec![
@@ -63,6 +65,7 @@ fn script() -> Vec<Turn> {
         on("afterwards", Turn::text("after")),
         on("delegate", Turn::tool("s1", "subagent", json!({ "agentType": "helper", "task": "inner task" }))),
         on("inner task", Turn::text("inner done")),
+        judge,
         on("work on it", Turn::text("all shipped")),
         on("Build broke", Turn::text("noticed")),
         after_tool,

@@ -17,9 +17,12 @@ pub(crate) async fn modes(call: Call) -> Result<Reply, Failure> {
 
 pub(crate) async fn models(call: Call) -> Result<Reply, Failure> {
     let more = call.query.is_set("all");
-    let models: Vec<_> = call
-        .served()?
-        .1
+    let (_, served) = call.served()?;
+    let known = served.controller.models().await?;
+    if served.models.is_empty() {
+        return Ok(Reply::Json(json!({ "models": known })));
+    }
+    let models: Vec<_> = served
         .models
         .iter()
         .map(|model| {
@@ -29,7 +32,8 @@ pub(crate) async fn models(call: Call) -> Result<Reply, Failure> {
             out.insert("provider".into(), json!(provider));
             out.insert("modelName".into(), json!(name));
             out.insert("hasApiKey".into(), json!(model.has_key));
-            out.insert("useCount".into(), json!(0));
+            let used = known.iter().find(|known| known.id == model.id).map_or(0, |known| known.use_count);
+            out.insert("useCount".into(), json!(used));
             Value::Object(out)
         })
         .collect();

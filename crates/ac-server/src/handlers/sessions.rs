@@ -1,5 +1,5 @@
-use ac_controller::{ModelChoice, Session, SessionRequest};
-use ac_core::{DisplayState, ModeId, PermissionRules, ResourceId, SessionKey, wire};
+use ac_controller::{ModelChoice, SessionRequest, is_protected_state_key};
+use ac_core::{ModeId, PermissionRules, ResourceId, SessionKey, wire};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -44,7 +44,7 @@ pub(crate) async fn state(call: Call) -> Result<Reply, Failure> {
     }
     let view = session.display_state();
     let thread = asked.clone().or_else(|| session.thread_id());
-    let tasks = tasks(&session, &view, asked.as_ref()).await?;
+    let tasks = session.tasks(thread.as_ref()).await?;
     let mut out = json!({
         "controllerId": call.served()?.1.name,
         "resourceId": session.resource(),
@@ -61,10 +61,6 @@ pub(crate) async fn state(call: Call) -> Result<Reply, Failure> {
     });
     put_some(&mut out, "threadId", thread.map(|thread| json!(thread)));
     Ok(Reply::Json(out))
-}
-
-async fn tasks(_: &Session, view: &DisplayState, _: Option<&ac_core::ThreadId>) -> Result<Value, Failure> {
-    Ok(json!(view.tasks))
 }
 
 /// What of the state clients show as settings (WIRE 5); what means nothing is left out.
@@ -111,16 +107,13 @@ pub(crate) async fn model(call: Call) -> Result<Reply, Failure> {
     Ok(Reply::Done(ACCEPTED))
 }
 
-/// The keys of the state that decide permissions.
-const PROTECTED: [&str; 2] = ["yolo", "permissionRules"];
-
 pub(crate) async fn set_state(call: Call) -> Result<Reply, Failure> {
     let mut set = match call.body.get("state") {
         Some(Value::Object(set)) => set.clone(),
         _ => Map::new(),
     };
     if !call.who.state
-        && let Some(key) = PROTECTED.iter().find(|key| set.contains_key(**key))
+        && let Some(key) = set.keys().find(|key| is_protected_state_key(key))
     {
         let message = format!("`{key}` decides permissions; setting it needs the right `state`");
         return Err(Failure::forbidden("state.protected", message));

@@ -224,6 +224,50 @@ await check('another resource', async (session) => {
   assert.deepEqual((await session.getPermissions()).tools, {});
 });
 
-/* goals, notifications, subagents */
+await check('goals', async (session) => {
+  const { threadId } = await session.create();
+  assert.equal(await session.getGoal(), undefined);
+  const goal = await session.setGoal('Ship it', { maxRuns: 2 });
+  assert.deepEqual([goal.objective, goal.status, goal.runsUsed, goal.maxRuns], ['Ship it', 'active', 0, 2]);
+  const heard = await listen(session);
+  await session.sendMessage('work on it');
+  await heard.until((event) => event.type === 'goal_evaluation' && !event.payload.pending);
+  await heard.ended('complete');
+  assert.deepEqual([(await session.getGoal()).status, (await session.getGoal()).runsUsed], ['done', 1]);
+  assert.equal((await session.updateGoal({ status: 'paused', maxRuns: 5 })).status, 'paused');
+  await session.clearGoal();
+  assert.equal(await session.getGoal(), undefined);
+  await assert.rejects(session.setGoal(''), (error) => error.status === 400);
+  await session.deleteThread(threadId);
+  await assert.rejects(session.setGoal('x'), (error) => error.status === 400 && /session has no active thread/.test(error.message));
+  heard.stop();
+});
+
+await check('notifications', async (session) => {
+  await session.create();
+  const low = await session.sendNotification({ source: 'ci', kind: 'build', summary: 'queued', priority: 'low' });
+  assert.deepEqual([low.accepted, low.decision], [false, 'summarize']);
+  const heard = await listen(session);
+  const urgent = await session.sendNotification({ source: 'ci', kind: 'build', summary: 'Build broke', priority: 'urgent', attributes: { repo: 'x' } });
+  assert.deepEqual([urgent.accepted, urgent.decision], [true, 'deliver']);
+  await heard.ended('complete');
+  const signal = heard.events.find((event) => event.type === 'message_start' && event.message.content.parts[0].type === 'data-signal');
+  assert.equal(signal.message.content.parts[0].data.type, 'notification');
+  heard.stop();
+});
+
+await check('a subagent', async (session) => {
+  await session.create();
+  await session.setPermissionForTool('subagent', 'allow');
+  const heard = await listen(session);
+  await session.sendMessage('delegate');
+  const start = await heard.type('subagent_start');
+  assert.deepEqual([start.agentType, start.task, start.forked], ['helper', 'inner task', false]);
+  const end = await heard.type('subagent_end');
+  assert.deepEqual([end.result, end.isError], ['inner done', false]);
+  assert.deepEqual((await heard.type('tool_end')).result, { content: 'inner done', isError: false });
+  await heard.ended('complete');
+  heard.stop();
+});
 
 process.exit(failed ? 1 : 0);
