@@ -93,7 +93,8 @@ impl Packer {
             Some(most) => most,
             None => longest(&text.char_indices().map(|(at, _)| at).skip(1).collect::<Vec<_>>())?,
         };
-        let at = block.best_cut(&text, most);
+        // Fewer letters can need more room, so the place that looks best is taken only where it fits.
+        let at = Some(block.best_cut(&text, most)).filter(|at| fits(*at)).unwrap_or(most);
         Some((block.part(0, at), block.part(at, text.len())))
     }
 }

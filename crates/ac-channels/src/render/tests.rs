@@ -105,6 +105,19 @@ fn a_text_that_grows_keeps_its_first_messages() {
     }
 }
 
+/// Found at random: code blocks and quotes in turn, where a beginning can need more room than a longer one.
+#[test]
+fn a_cut_fits_though_fewer_letters_need_more_room() {
+    let text = "```\na```\na```\n```\n```\naaé```\n]&-a```\n#]```\n🦀```\n```\na ```\n```\n```\n```\n-```\n```\n>[_[a```\n&a ```\n```\n```\n```\n\
+        >a```\n<```\n#```\na```\naa<<\n```\n```\n||```\n```\n[```\n```\na(][]```\n```\n#```\n```\n```\n~```\n```\n```\n(```\n\
+        ~ <(```\n]```\n```\naa```\n🦀[```\n((```\n&```\n |```\n   <\n<```\n```\n```\n```\n[|<\n";
+    for limit in 64..400 {
+        let cut = messages(text, Dialect::Plain, limit, LengthUnit::Utf16);
+        let long: Vec<_> = cut.iter().filter(|message| LengthUnit::Utf16.measure(message) > limit).collect();
+        assert!(long.is_empty(), "{limit}: {long:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
