@@ -35,10 +35,12 @@ impl Packer {
                 (false, true) => "\n",
                 (false, false) => "\n\n",
             };
-            let room = self.limit.saturating_sub(self.unit.measure(&self.open) + gap.len());
+            let used = self.unit.measure(&self.open) + gap.len();
+            let room = self.limit.saturating_sub(used);
             let text = self.dialect.block(&block);
             let length = self.unit.measure(&text);
-            if length <= room {
+            // Asked in this way because a block may be empty, and the gap before it is not.
+            if used + length <= self.limit {
                 self.open.push_str(gap);
                 self.open.push_str(&text);
                 return;

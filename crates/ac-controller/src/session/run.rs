@@ -301,7 +301,9 @@ impl Session {
     /// Whether a segment of the run is open, here or in another process. One that waits for answers alone is at rest.
     pub(crate) async fn is_at_work(&self, run: &RunId) -> Result<bool, ControllerError> {
         if let Some(handle) = self.shared().runtime.live(run) {
-            return Ok(handle.status().segment_open);
+            let status = handle.status();
+            // One that was started a moment ago has yet to open its first segment.
+            return Ok(status.segment_open || status.posture == ac_engine::Posture::Moving);
         }
         let stored = self.shared().runtime.load(run).await?;
         Ok(stored.is_some_and(|(_, snapshot)| snapshot.posture() == ac_engine::Posture::Moving))
