@@ -7,6 +7,7 @@ use ac_testkit::scenario::{
     self, Recording, Scenario, ScenarioErrorKind,
     compare::{self, Deviations, Verdict},
 };
+use futures::StreamExt;
 use serde_json::{Value, json};
 
 /// Plays a scenario of this repository, which must be sound by itself.
@@ -116,8 +117,45 @@ async fn a_difference_that_is_not_listed_fails_and_so_does_one_that_is_listed_an
     let rule = compare::Rule { rule: "R0".into(), reason: "because".into() };
     let listed = Deviations {
         rules: [("mode".to_owned(), rule)].into(),
-        scenarios: [(ours.name.clone(), vec![compare::Deviation { rule: "mode".into(), what }])].into(),
+        scenarios: [(ours.name.clone(), vec![compare::Deviation { rule: "mode".into(), what, or: vec![] }])].into(),
     };
     assert_eq!(compare::compare(&golden, &ours, &listed), Verdict::Deviating(vec!["mode".into()]));
     assert!(matches!(compare::compare(&ours, &ours, &listed), Verdict::Failed(why) if why[0].starts_with("listed, and no longer so")));
+}
+
+/// All of them at once, since each mostly waits. One that fails among the others is played once more alone: its moments are real time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn golden_scenarios_are_the_same_in_substance_or_differ_as_listed() {
+    let Some(folder) = ac_testkit::shared::data("cases/golden") else { return println!("skipped: no shared data") };
+    let listed = Deviations::ours().unwrap();
+    let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.to_string_lossy().ends_with(".scenario.json"));
+    let judge = async |path: &Path| {
+        let scenario = Scenario::read(path).unwrap();
+        let ours = scenario::run(&scenario).await.unwrap();
+        (scenario.name.clone(), compare::compare(&Recording::read(&folder, &scenario.name).unwrap(), &ours, &listed))
+    };
+    let verdicts: Vec<_> = futures::stream::iter(files.iter().map(|path| judge(path))).buffered(12).collect().await;
+    let (mut same, mut deviating, mut failed) = (0, 0, vec![]);
+    for (path, (name, verdict)) in files.iter().zip(verdicts) {
+        let verdict = if matches!(verdict, Verdict::Failed(_)) { judge(path).await.1 } else { verdict };
+        match verdict {
+            Verdict::Same => same += 1,
+            Verdict::Deviating(_) => deviating += 1,
+            Verdict::Failed(why) => failed.push(format!("{name}:\n    {}", why.join("\n    "))),
+        }
+    }
+    println!("same {same}, deviating {deviating}, failed {}", failed.len());
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    let unheard: Vec<_> = listed.scenarios.keys().filter(|name| !folder.join(format!("{name}.scenario.json")).exists()).collect();
+    assert!(unheard.is_empty(), "deviations of scenarios that do not exist: {unheard:?}");
+}
+
+#[test]
+fn the_page_about_deviations_is_made_from_the_list() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/deviations.md");
+    let Ok(page) = std::fs::read_to_string(path) else { return println!("skipped: not in a checkout") };
+    let (_, rest) = page.split_once("<!-- made by `scenario --page`; do not edit -->\n").unwrap();
+    let (shown, _) = rest.split_once("<!-- end -->").unwrap();
+    assert!(shown.trim() == Deviations::ours().unwrap().page().trim(), "put the output of `scenario --page` between the marks");
 }

@@ -7,6 +7,7 @@ mod desk;
 mod goals;
 mod histories;
 mod hosts;
+mod memory;
 mod modes;
 mod permissions;
 mod processes;

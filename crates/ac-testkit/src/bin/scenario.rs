@@ -83,7 +83,16 @@ async fn run(cli: &Cli) -> Result<bool, ScenarioError> {
         }
     }
     let recordings: Vec<_> = futures::stream::iter(scenarios.iter().map(scenario::run)).buffered(cli.at_once.max(1)).collect().await;
-    let recordings = recordings.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let mut recordings = recordings.into_iter().collect::<Result<Vec<_>, _>>()?;
+    if let Some(golden) = &cli.compare {
+        // Its moments are real time: one that fails among the others is played once more alone.
+        for (scenario, recording) in scenarios.iter().zip(&mut recordings) {
+            let expected = Recording::read(golden, &scenario.name)?;
+            if !cli.propose && matches!(compare::compare(&expected, recording, &listed), Verdict::Failed(_)) {
+                *recording = scenario::run(scenario).await?;
+            }
+        }
+    }
     for recording in &recordings {
         let Some(folder) = &cli.out else { continue };
         if let Err(error) = recording.write(folder) {
@@ -150,7 +159,7 @@ fn compare_all(folder: &Path, recordings: &[Recording], listed: &Deviations, pro
             known.map_or_else(|| "?".to_owned(), |deviation| deviation.rule.clone())
         };
         if !differences.is_empty() {
-            let all = differences.into_iter().map(|what| Deviation { rule: rule(&what), what }).collect();
+            let all = differences.into_iter().map(|what| Deviation { rule: rule(&what), what, or: vec![] }).collect();
             proposed.scenarios.insert(ours.name.clone(), all);
         }
     }

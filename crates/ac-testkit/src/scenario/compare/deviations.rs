@@ -31,6 +31,15 @@ pub struct Deviation {
     /// What differs.
     #[serde(flatten)]
     pub what: Difference,
+    /// What differs instead where a moment decides: the scenario looks at something that is still going on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub or: Vec<Difference>,
+}
+
+impl Deviation {
+    fn is(&self, difference: &Difference) -> bool {
+        self.what == *difference || self.or.contains(difference)
+    }
 }
 
 impl Deviations {
@@ -48,7 +57,7 @@ impl Deviations {
         let mut listed: Vec<&Deviation> = self.scenarios.get(scenario).into_iter().flatten().collect();
         let (mut rules, mut failures) = (vec![], vec![]);
         for difference in differences {
-            match listed.iter().position(|deviation| deviation.what == *difference) {
+            match listed.iter().position(|deviation| deviation.is(difference)) {
                 Some(at) => {
                     let rule = &listed.remove(at).rule;
                     if !self.rules.contains_key(rule) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{
-    parts::{Names, brief, call_text, content, stored},
+    parts::{Names, brief, call_text, content, given, stored},
     told::events,
 };
 use crate::scenario::Recording;
@@ -151,7 +151,7 @@ fn request(request: &Value, names: &Names) -> Vec<String> {
         let role = text(message, "role");
         let said = content(message.get("content").unwrap_or(&Value::Null));
         match message.get("tool_call_id").and_then(Value::as_str) {
-            Some(id) => lines.push(format!("result {id} {said}")),
+            Some(id) => lines.push(format!("result {} {said}", given(id))),
             None if role == "assistant" && said.is_empty() => {}
             None if role == "assistant" => lines.push(format!("{role} {}", names.uncut(&said))),
             None => lines.push(format!("{role} {said}")),
@@ -159,7 +159,7 @@ fn request(request: &Value, names: &Names) -> Vec<String> {
         for call in list(message, "tool_calls") {
             let field = |at: usize| call.get(at).and_then(Value::as_str).unwrap_or_default();
             let args = serde_json::from_str(field(2)).unwrap_or_else(|_| json!(field(2)));
-            lines.push(format!("call {} {}", field(0), call_text(field(1), &args)));
+            lines.push(format!("call {} {}", given(field(0)), call_text(field(1), &args)));
         }
     }
     lines.iter().map(|line| brief(line)).collect()

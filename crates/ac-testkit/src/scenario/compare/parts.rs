@@ -60,7 +60,11 @@ pub(super) fn brief(line: &str) -> String {
 
 /// What a tool or the runtime told the model. Sentences that each side writes itself are told by what they say.
 pub(super) fn wording(text: &str) -> &str {
-    const SAYS: [(&str, &str); 7] = [
+    const SAYS: [(&str, &str); 11] = [
+        ("Subagent \"", "<the subagent failed>"),
+        ("Do not call the `subagent` tool", "<not in a fork>"),
+        ("Do not call `task_write`", "<not in a fork>"),
+        ("Use no subagents", "<not in a fork>"),
         ("Tool \"", "<no such tool>"),
         ("There is no tool named \"", "<no such tool>"),
         ("Tool input validation failed", "<arguments do not fit>"),
@@ -72,14 +76,32 @@ pub(super) fn wording(text: &str) -> &str {
     SAYS.iter().find(|(start, _)| text.starts_with(start)).map_or(text, |(_, says)| says)
 }
 
-/// A result, as one text.
+/// Where the words to a fork begin that each side writes itself.
+const FORKED: &str = "\n\nDo not call the `subagent` tool";
+const FORKED_HERE: &str = "\n\nUse no subagents";
+
+/// The id that a model gave to a call: in a child run it is told with the child's ordinal.
+pub(super) fn given(id: &str) -> &str {
+    id.split('~').next().unwrap_or(id)
+}
+
+/// A result, as one text. What a list of tasks looks like is told by its numbers; the sentences beside them are each side's own.
 pub(super) fn result(value: &Value) -> String {
     match value {
         Value::String(text) => wording(text).to_owned(),
-        Value::Object(fields) => match fields.get("message").and_then(Value::as_str).map(wording) {
-            Some(said) if fields.get("error") == Some(&Value::Bool(true)) && said.starts_with('<') => said.to_owned(),
-            _ => value.to_string(),
-        },
+        Value::Object(fields) if fields.contains_key("tasks") && fields.contains_key("summary") => {
+            let mut told = fields.clone();
+            told.remove("content");
+            Value::Object(told).to_string()
+        }
+        Value::Object(fields) => {
+            let said = |key: &str| fields.get(key).and_then(Value::as_str).map(wording).filter(|said| said.starts_with('<'));
+            match (said("message"), said("content")) {
+                (Some(said), _) if fields.get("error") == Some(&Value::Bool(true)) => said.to_owned(),
+                (_, Some(said)) => said.to_owned(),
+                _ => value.to_string(),
+            }
+        }
         _ => value.to_string(),
     }
 }
@@ -90,7 +112,11 @@ pub(super) fn content(content: &Value) -> String {
         Value::Null => String::new(),
         Value::String(text) => match serde_json::from_str::<Value>(text) {
             Ok(value @ (Value::Object(_) | Value::Array(_))) => result(&value),
-            _ => wording(text).to_owned(),
+            _ => match text.split_once(FORKED).or_else(|| text.split_once(FORKED_HERE)) {
+                // What a fork is told besides its task.
+                Some((task, _)) => format!("{task} <not in a fork>"),
+                None => wording(text).to_owned(),
+            },
         },
         other => match other.as_array().map(Vec::as_slice) {
             Some([only]) if only.get("type").and_then(Value::as_str) == Some("text") => {

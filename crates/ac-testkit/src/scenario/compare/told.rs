@@ -18,8 +18,29 @@ pub(super) fn events(lines: &[Value], names: &mut Names) -> (BTreeMap<String, Ve
     for line in lines.iter().filter(|line| field(line, "k") == "event") {
         sessions.entry(field(line, "s").to_owned()).or_default().event(line, names);
     }
+    for session in sessions.values_mut() {
+        at_once(&mut session.lines);
+    }
     let cut = sessions.values().flat_map(|session| session.cut.iter().cloned()).collect();
     (sessions.into_iter().map(|(label, session)| (label, session.lines.iter().map(|line| brief(line)).collect())).collect(), cut)
+}
+
+/// Which of several calls that go on at once is faster is nobody's promise: what is told of them in a row is put in the order of the calls,
+/// what subagents do before the results.
+fn at_once(lines: &mut [String]) {
+    let key = |line: &String| {
+        let mut words = line.split(' ');
+        let (what, call) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        match what {
+            "part" if line.ends_with(" call") => None,
+            "part" | "tool_end" | "tool_suspended" => Some((1, call.to_owned())),
+            _ if what.starts_with("subagent_") => Some((0, call.to_owned())),
+            _ => None,
+        }
+    };
+    for row in lines.chunk_by_mut(|a, b| key(a).is_some() && key(b).is_some()) {
+        row.sort_by_key(key);
+    }
 }
 
 /// What was told of a session so far.
@@ -82,7 +103,12 @@ impl Session {
             }
             _ if kind.starts_with("subagent_") => {
                 self.subagents.remove(call);
-                self.tell(format!("{kind} {call} {}", some(event, &SUBAGENT)));
+                let mut told = some(event, &SUBAGENT);
+                // What is said about a failure is each side's own.
+                if let (Value::Object(fields), Some(Value::Bool(true))) = (&mut told, event.get("isError")) {
+                    fields.remove("result");
+                }
+                self.tell(format!("{kind} {call} {told}"));
             }
             "thread_created" => {
                 self.tell(format!("{kind} {} {:?}", names.thread(event.pointer("/thread/id")), text_at(event, "/thread/title")))
