@@ -60,11 +60,13 @@ pub(super) fn brief(line: &str) -> String {
 
 /// What a tool or the runtime told the model. Sentences that each side writes itself are told by what they say.
 pub(super) fn wording(text: &str) -> &str {
-    const SAYS: [(&str, &str); 11] = [
+    const SAYS: [(&str, &str); 13] = [
         ("Subagent \"", "<the subagent failed>"),
         ("Do not call the `subagent` tool", "<not in a fork>"),
         ("Do not call `task_write`", "<not in a fork>"),
         ("Use no subagents", "<not in a fork>"),
+        ("Leave the task list alone", "<not in a fork>"),
+        ("Submit no plan", "<not in a fork>"),
         ("Tool \"", "<no such tool>"),
         ("There is no tool named \"", "<no such tool>"),
         ("Tool input validation failed", "<arguments do not fit>"),
