@@ -167,13 +167,18 @@ async fn read_body(app: &App, headers: &http::HeaderMap, body: Body) -> Result<O
     if !json {
         return Ok(None);
     }
-    let bytes = tokio::time::timeout(app.limits.body_time, collect(body, app.limits.body))
-        .await
-        .map_err(|_| Failure::new(StatusCode::REQUEST_TIMEOUT, "request.too_slow", "the body did not arrive in time"))??;
+    let bytes = read_whole(app, body).await?;
     if bytes.is_empty() {
         return Ok(None);
     }
     serde_json::from_slice(&bytes).map(Some).map_err(|error| Failure::body(vec![Issue::new("body", error.to_string())]))
+}
+
+/// The bytes of a body, of the size and in the time that are allowed.
+pub(crate) async fn read_whole(app: &App, body: Body) -> Result<Bytes, Failure> {
+    tokio::time::timeout(app.limits.body_time, collect(body, app.limits.body))
+        .await
+        .map_err(|_| Failure::new(StatusCode::REQUEST_TIMEOUT, "request.too_slow", "the body did not arrive in time"))?
 }
 
 async fn collect(body: Body, most: usize) -> Result<Bytes, Failure> {

@@ -27,6 +27,7 @@ mod server;
 mod shape;
 mod stream;
 mod tokens;
+mod webhook;
 
 pub use auth::{Auth, Principal};
 pub use limits::Limits;

@@ -16,7 +16,7 @@ use crate::{
     query::{MessageList, Query, ThreadList},
     server::App,
     shape::{Field, Kind, may, need},
-    stream,
+    stream, webhook,
 };
 
 /// What a route answers to.
@@ -326,7 +326,7 @@ pub(crate) static ROUTES: &[Route] = &[
 
 /// The whole table as an axum router.
 pub(crate) fn router(app: &Arc<App>) -> Router {
-    let mut router = console::routes(app);
+    let mut router = webhook::mount(app, console::routes(app));
     for route in ROUTES {
         let path = match route.path.strip_prefix("/-") {
             Some(outside) => outside.to_owned(),

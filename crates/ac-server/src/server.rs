@@ -15,6 +15,7 @@ use crate::{
     metrics::Metrics,
     owners::Owners,
     route,
+    webhook::Webhooks,
 };
 
 /// Serves controllers over HTTP. A cheap handle.
@@ -29,6 +30,7 @@ pub(crate) struct App {
     pub(crate) limits: Limits,
     /// Names in `Host` that are accepted; `None` accepts all.
     pub(crate) hosts: Option<Vec<String>>,
+    pub(crate) webhooks: Option<Box<Webhooks>>,
     pub(crate) owners: Owners,
     pub(crate) rates: Rates,
     pub(crate) streams: Arc<Streams>,
@@ -127,12 +129,13 @@ pub struct ServerBuilder {
     auth: Auth,
     limits: Limits,
     hosts: Option<Vec<String>>,
+    webhooks: Option<Box<Webhooks>>,
 }
 
 impl Server {
     /// Begins a server: nobody must say who they are, unless [`ServerBuilder::auth`] says so.
     pub fn builder() -> ServerBuilder {
-        ServerBuilder { served: vec![], prefix: "/api".into(), auth: Auth::Open, limits: Limits::default(), hosts: None }
+        ServerBuilder { served: vec![], prefix: "/api".into(), auth: Auth::Open, limits: Limits::default(), hosts: None, webhooks: None }
     }
 
     /// The routes, for a host that serves them itself. Limits of connections, heads and stalls are then the host's to set.
@@ -178,6 +181,32 @@ impl ServerBuilder {
         self.hosts(["localhost", "127.0.0.1", "[::1]"])
     }
 
+    /// Who takes requests of chat platforms: `POST {prefix}/agent-controllers/{controller}/channels/{platform}/webhook`. It gets both names
+    /// and the request with its exact bytes, and checks the platform's signature; a token is not asked for on this route alone. With
+    /// `ac-channels`:
+    ///
+    /// ```
+    /// # struct ChannelRegistry;
+    /// # impl ChannelRegistry {
+    /// #     async fn receive(&self, _: &str, _: &str, _: http::Request<bytes::Bytes>) -> http::Response<bytes::Bytes> { Default::default() }
+    /// # }
+    /// # let registry = ChannelRegistry;
+    /// let registry = std::sync::Arc::new(registry); // of all controllers
+    /// let server = ac_server::Server::builder().webhooks(move |controller, platform, request| {
+    ///     let registry = registry.clone();
+    ///     async move { registry.receive(&controller, &platform, request).await }
+    /// });
+    /// # drop(server);
+    /// ```
+    pub fn webhooks<F, R>(mut self, receive: F) -> Self
+    where
+        F: Fn(String, String, http::Request<bytes::Bytes>) -> R + Send + Sync + 'static,
+        R: Future<Output = http::Response<bytes::Bytes>> + Send + 'static,
+    {
+        self.webhooks = Some(Box::new(move |controller, platform, request| Box::pin(receive(controller, platform, request))));
+        self
+    }
+
     /// Checks everything and makes the server.
     ///
     /// # Errors
@@ -201,6 +230,7 @@ impl ServerBuilder {
             auth: self.auth,
             limits: self.limits,
             hosts: self.hosts,
+            webhooks: self.webhooks,
             owners: Owners::default(),
             rates: Rates::default(),
             streams: Arc::default(),

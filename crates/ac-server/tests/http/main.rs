@@ -9,3 +9,4 @@ mod routes;
 mod shutdown;
 mod stream;
 mod support;
+mod webhook;

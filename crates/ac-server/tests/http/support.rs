@@ -49,7 +49,16 @@ impl Harness {
         let served = setup.served(storage.clone() as Arc<dyn Storage>).unwrap();
         served.controller().init().await.unwrap();
         limits.rate = limits.rate.filter(|rate| *rate < 100);
-        let mut builder = Server::builder().controller(served).limits(limits);
+        // A platform that sends back what it got.
+        let mut builder = Server::builder().controller(served).limits(limits).webhooks(|controller, platform, request| async move {
+            let (parts, body) = request.into_parts();
+            let mut reply = http::Response::new(body);
+            reply.headers_mut().insert("x-for", format!("{controller} {platform}").parse().unwrap());
+            reply
+                .headers_mut()
+                .extend(parts.headers.get("x-signature").map(|value| (http::HeaderName::from_static("x-signature"), value.clone())));
+            reply
+        });
         let mut tokens = None;
         if !people.is_empty() {
             let folder = tempfile::tempdir().unwrap();
