@@ -1,4 +1,4 @@
-//! The program `channels`, briefly: it passes, and it finds what is broken on purpose.
+//! The program `channels`, briefly.
 
 use std::process::Command;
 
@@ -12,10 +12,4 @@ fn channels(args: &[&str]) -> (bool, String) {
 fn every_message_is_answered_once_whatever_dies() {
     let (content, said) = channels(&["--deliveries", "120", "--conversations", "9", "--kills", "1", "--seed", "3"]);
     assert!(content && said.trim_end().ends_with(" 0 failed"), "{said}");
-}
-
-#[test]
-fn deliveries_that_are_forgotten_are_found() {
-    let (content, said) = channels(&["--deliveries", "120", "--conversations", "6", "--kills", "0", "--duplicates", "60", "--forgetful"]);
-    assert!(!content && said.contains("FAILED "), "{said}");
 }
