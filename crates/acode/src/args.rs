@@ -176,7 +176,7 @@ pub(crate) enum Command {
         /// Where to listen. Without --auth only an address of this machine for itself
         #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4111")]
         listen: SocketAddr,
-        /// A file of tokens: PRINCIPAL SHA256-HEX [RIGHTS] a line; `acode token add` writes such lines
+        /// A file of tokens, a line each: PRINCIPAL SHA256-HEX and, if any, RIGHTS; `acode token add` writes such lines
         #[arg(long, value_name = "FILE")]
         auth: Option<PathBuf>,
     },
