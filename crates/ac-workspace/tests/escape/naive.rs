@@ -10,12 +10,11 @@ use ac_workspace::{WorkspaceError, WorkspaceErrorKind as Kind};
 use crate::{Act, SECRET, Subject};
 
 /// How hard the strings are looked at.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Check {
+enum Check {
     /// The joined path begins with the folder's name.
     Prefix,
-    /// The path without links begins with the folder: right at that moment, not at the next.
-    RealPath,
+    /// The path without links begins with the folder: right at that moment, not at the next, which `then` makes the worst one.
+    RealPath { then: Box<dyn Fn()> },
 }
 
 pub(crate) struct Naive {
@@ -28,25 +27,27 @@ impl Naive {
         Self { base: base.to_owned(), check: Check::Prefix }
     }
 
-    pub(crate) fn checking_real_paths(base: &Path) -> Self {
-        Self { base: base.to_owned(), check: Check::RealPath }
+    /// `then` happens after each check and before what was checked is used.
+    pub(crate) fn checking_real_paths(base: &Path, then: impl Fn() + 'static) -> Self {
+        Self { base: base.to_owned(), check: Check::RealPath { then: Box::new(then) } }
     }
 
     fn allow(&self, path: &Path) -> Result<PathBuf, WorkspaceError> {
         let full = self.base.join(path);
         let refused = || WorkspaceError::new(Kind::Escape, "outside");
-        match self.check {
+        match &self.check {
             Check::Prefix => {
                 let (full, base) = (full.to_string_lossy(), self.base.to_string_lossy());
                 if !full.starts_with(&*base) {
                     return Err(refused());
                 }
             }
-            Check::RealPath => {
+            Check::RealPath { then } => {
                 let there = if full.exists() { full.as_path() } else { full.parent().unwrap_or(&full) };
                 if !there.canonicalize().map_err(failed)?.starts_with(&self.base) {
                     return Err(refused());
                 }
+                then();
             }
         }
         Ok(full)
