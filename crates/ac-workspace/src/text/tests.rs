@@ -5,30 +5,43 @@ fn edit(bytes: &[u8], old: &str, new: &str) -> Vec<u8> {
     text.encode(&replace(&text.content, old, new, false).unwrap().content).unwrap()
 }
 
+/// What the file holds, what is replaced by what, what the file holds then.
+type Edit<'a> = (&'a [u8], &'a str, &'a str, &'a [u8]);
+
+fn holds(edits: &[Edit<'_>]) {
+    for (bytes, old, new, edited) in edits {
+        assert_eq!(edit(bytes, old, new), *edited, "{old:?} -> {new:?} in {bytes:?}");
+    }
+}
+
 /// B-84.
 #[test]
 fn an_edit_keeps_the_line_ends_of_what_it_replaces() {
-    assert_eq!(edit(b"a\r\nb\r\nc\r\n", "a\nb", "x\ny"), b"x\r\ny\r\nc\r\n");
-    assert_eq!(edit(b"a\nb\nc\n", "a\r\nb", "x\r\ny"), b"x\ny\nc\n");
-    // Mixed, and no line end at the end.
-    assert_eq!(edit(b"a\r\nb\nc\r\nd", "b\nc", "1\n2\n3"), b"a\r\n1\n2\n3\r\nd");
-    assert_eq!(edit(b"a\r\nb\nc\r\nd", "d", "d\ne"), b"a\r\nb\nc\r\nd\r\ne");
-    assert_eq!(edit(b"a\r\nb\r\n", "b\n", ""), b"a\r\n");
-    assert_eq!(edit(b"a\r\nb\r\n", "\nb", "\nc"), b"a\r\nc\r\n");
-    assert_eq!(edit(b"one", "one", "1\n2"), b"1\n2");
-    // A lone carriage return is a character like any other.
-    assert_eq!(edit(b"a\rb\nc\r\n", "c", "x"), b"a\rb\nx\r\n");
-    assert_eq!(edit(b"a\r\r\nb", "\nb", "\nc"), b"a\r\r\nc");
+    holds(&[
+        (b"a\r\nb\r\nc\r\n", "a\nb", "x\ny", b"x\r\ny\r\nc\r\n"),
+        (b"a\nb\nc\n", "a\r\nb", "x\r\ny", b"x\ny\nc\n"),
+        // Mixed, and no line end at the end.
+        (b"a\r\nb\nc\r\nd", "b\nc", "1\n2\n3", b"a\r\n1\n2\n3\r\nd"),
+        (b"a\r\nb\nc\r\nd", "d", "d\ne", b"a\r\nb\nc\r\nd\r\ne"),
+        (b"a\r\nb\r\n", "b\n", "", b"a\r\n"),
+        (b"a\r\nb\r\n", "\nb", "\nc", b"a\r\nc\r\n"),
+        (b"one", "one", "1\n2", b"1\n2"),
+        // A lone carriage return is a character like any other.
+        (b"a\rb\nc\r\n", "c", "x", b"a\rb\nx\r\n"),
+        (b"a\r\r\nb", "\nb", "\nc", b"a\r\r\nc"),
+    ]);
 }
 
 /// B-85.
 #[test]
 fn an_edit_keeps_every_byte_that_it_does_not_touch() {
-    assert_eq!(edit(b"let n = 7; // d\xE9j\xE0\nfin\n", "n = 7", "n = 8"), b"let n = 8; // d\xE9j\xE0\nfin\n");
-    assert_eq!(edit(b"n = 7 \xD6\xD0\xCE\xC4\n", "n = 7", "n = 8"), b"n = 8 \xD6\xD0\xCE\xC4\n");
-    assert_eq!(edit(b"\xEF\xBB\xBFa b\n", "a", "c"), b"\xEF\xBB\xBFc b\n");
-    assert_eq!(edit(b"\xFF\xFEa\0\r\0\n\0\xE9\0", "a\n", "b\n"), b"\xFF\xFEb\0\r\0\n\0\xE9\0");
-    assert_eq!(edit(b"\xFE\xFF\0a\0b", "b", "c"), b"\xFE\xFF\0a\0c");
+    holds(&[
+        (b"let n = 7; // d\xE9j\xE0\nfin\n", "n = 7", "n = 8", b"let n = 8; // d\xE9j\xE0\nfin\n"),
+        (b"n = 7 \xD6\xD0\xCE\xC4\n", "n = 7", "n = 8", b"n = 8 \xD6\xD0\xCE\xC4\n"),
+        (b"\xEF\xBB\xBFa b\n", "a", "c", b"\xEF\xBB\xBFc b\n"),
+        (b"\xFF\xFEa\0\r\0\n\0\xE9\0", "a\n", "b\n", b"\xFF\xFEb\0\r\0\n\0\xE9\0"),
+        (b"\xFE\xFF\0a\0b", "b", "c", b"\xFE\xFF\0a\0c"),
+    ]);
 }
 
 #[test]
