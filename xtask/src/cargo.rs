@@ -35,14 +35,21 @@ pub(crate) fn command(root: &Path, args: &[&str]) -> Command {
     command
 }
 
+/// What widens the features of a selection to those of the whole workspace. Whoever asks what one crate turns on takes them away.
+const UNIFIED: [&str; 2] = ["CARGO_RESOLVER_FEATURE_UNIFICATION", "CARGO_UNSTABLE_FEATURE_UNIFICATION"];
+
 pub(crate) fn metadata(root: &Path) -> Result<Metadata, Box<dyn Error>> {
-    Ok(MetadataCommand::new().cargo_path(cargo()).current_dir(root).exec()?)
+    let mut command = MetadataCommand::new();
+    command.cargo_path(cargo()).current_dir(root);
+    for name in UNIFIED {
+        command.env_remove(name);
+    }
+    Ok(command.exec()?)
 }
 
 /// The packages that a crate is built from, with the features that it alone turns on.
 pub(crate) fn tree(root: &Path, name: &str, features: &str) -> Result<Tree, Box<dyn Error>> {
-    let args = ["tree", "-p", name, "-e", "normal,build", "--prefix", "none", "--format", "{p}|{f}", features];
-    let out = command(root, &args).output()?;
+    let out = tree_command(root, name, features).output()?;
     if !out.status.success() {
         return Err(format!("cargo tree -p {name}: {}", String::from_utf8_lossy(&out.stderr)).into());
     }
@@ -53,6 +60,15 @@ pub(crate) fn tree(root: &Path, name: &str, features: &str) -> Result<Tree, Box<
         Some((package.split_whitespace().next()?.to_owned(), features.collect::<BTreeSet<_>>()))
     };
     Ok(text.lines().filter_map(line).collect())
+}
+
+fn tree_command(root: &Path, name: &str, features: &str) -> Command {
+    let args = ["tree", "-p", name, "-e", "normal,build", "--prefix", "none", "--format", "{p}|{f}", features];
+    let mut command = command(root, &args);
+    for name in UNIFIED {
+        command.env_remove(name);
+    }
+    command
 }
 
 /// What a child did.
@@ -140,7 +156,18 @@ pub(crate) fn test_result(line: &str) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::test_result;
+    use std::{ffi::OsStr, path::Path};
+
+    use super::{UNIFIED, test_result, tree_command};
+
+    /// Else the features of other crates would count as this one's.
+    #[test]
+    fn a_crate_is_asked_for_its_own_features_alone() {
+        let command = tree_command(Path::new("."), "ac-core", "--all-features");
+        for name in UNIFIED {
+            assert!(command.get_envs().any(|set| set == (OsStr::new(name), None)), "{name} reaches cargo tree");
+        }
+    }
 
     #[test]
     fn test_counts_are_read() {
