@@ -155,7 +155,7 @@ impl Harness {
             text += &format!("{name}: {value}\r\n");
         }
         socket.write_all(format!("{text}\r\n").as_bytes()).await.unwrap();
-        let mut events = Events { socket, raw: vec![], text: String::new(), head: String::new() };
+        let mut events = Events { socket, raw: vec![], text: String::new(), over: false, head: String::new() };
         events.read_head().await;
         events
     }
@@ -207,7 +207,7 @@ impl Answer {
         let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
         let body = bytes.get(end + 4..).unwrap_or_default();
-        let body = if head.contains("transfer-encoding: chunked") { dechunk(&mut body.to_vec()) } else { body.to_vec() };
+        let body = if head.contains("transfer-encoding: chunked") { dechunk(&mut body.to_vec()).0 } else { body.to_vec() };
         Self { status, head, body }
     }
 
@@ -220,19 +220,20 @@ impl Answer {
     }
 }
 
-/// Takes whole chunks off the front.
-fn dechunk(raw: &mut Vec<u8>) -> Vec<u8> {
+/// Takes whole chunks off the front. The second says whether the last chunk was among them: the body is over then, though the connection
+/// may stay open.
+fn dechunk(raw: &mut Vec<u8>) -> (Vec<u8>, bool) {
     let mut out = vec![];
     loop {
-        let Some(line) = raw.windows(2).position(|window| window == b"\r\n") else { return out };
+        let Some(line) = raw.windows(2).position(|window| window == b"\r\n") else { return (out, false) };
         let size = usize::from_str_radix(std::str::from_utf8(&raw[..line]).unwrap().trim(), 16).unwrap();
         if raw.len() < line + 2 + size + 2 {
-            return out;
+            return (out, false);
         }
         out.extend_from_slice(&raw[line + 2..line + 2 + size]);
         raw.drain(..line + 2 + size + 2);
         if size == 0 {
-            return out;
+            return (out, true);
         }
     }
 }
@@ -242,6 +243,8 @@ pub(crate) struct Events {
     socket: TcpStream,
     raw: Vec<u8>,
     text: String,
+    /// The body came to its end.
+    over: bool,
     pub(crate) head: String,
 }
 
@@ -266,13 +269,15 @@ impl Events {
     /// The next frame, as it is; `None` at the end.
     pub(crate) async fn frame(&mut self) -> Option<String> {
         loop {
-            self.text += std::str::from_utf8(&dechunk(&mut self.raw)).unwrap();
+            let (piece, over) = dechunk(&mut self.raw);
+            self.text += std::str::from_utf8(&piece).unwrap();
+            self.over |= over;
             if let Some(end) = self.text.find("\n\n") {
                 let frame = self.text[..end].to_owned();
                 self.text.drain(..end + 2);
                 return Some(frame);
             }
-            if !self.more().await {
+            if self.over || !self.more().await {
                 return None;
             }
         }
