@@ -91,7 +91,7 @@ fn crate_table(table: &Table, present: &[String]) -> String {
     rows.sort_by_key(|(name, row)| (row.kind == Kind::Dev, std::cmp::Reverse(row.layer), name.as_str()));
     let mut out = String::from("| crate | what |\n|---|---|\n");
     for (name, row) in rows {
-        let folder = if matches!(name.as_str(), "xtask" | "tests") { name.clone() } else { format!("crates/{name}") };
+        let folder = if matches!(name.as_str(), "examples" | "xtask" | "tests") { name.clone() } else { format!("crates/{name}") };
         writeln!(out, "| [`{name}`]({folder}) | {} |", row.owns).ok();
     }
     out

@@ -4,9 +4,13 @@
 //! writes a plan, submits it, and, once the plan is approved, reads it back and builds exactly what it lists. It decides from the request
 //! alone and holds no state, so it goes on after a restart like any other model. It exists so that the main job of an agent runs without
 //! a key, and so that tests can run that job for real.
+//!
+//! A message that is nothing but the name of a tool and its arguments, such as `weather {"city": "Oslo"}`, is called as it is, and what the
+//! tool answers is told: that is how a tool of one's own is tried.
 
 mod content;
 mod folder;
+mod order;
 mod plan;
 mod step;
 mod story;
@@ -115,7 +119,7 @@ fn events(request: &ModelRequest, step: Step) -> VecDeque<ModelEvent> {
     for (n, call) in step.calls.into_iter().enumerate() {
         let id = format!("guide_{}", before + n + 1);
         let args = call.args.to_string();
-        events.push_back(ModelEvent::ToolInputStart { index, id: Some(id.clone()), name: call.tool.to_owned() });
+        events.push_back(ModelEvent::ToolInputStart { index, id: Some(id.clone()), name: call.tool.clone().into_owned() });
         events.extend(args.split_inclusive([' ', ',', '}']).map(|text| ModelEvent::ToolInputDelta { index, text: text.to_owned() }));
         written += args.len();
         events.push_back(ModelEvent::PartDone { index, part: Part::ToolCall(ToolCallPart::new(id, call.tool, call.args)) });

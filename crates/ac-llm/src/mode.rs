@@ -78,5 +78,4 @@ pub struct UnknownMode {
 }
 
 #[cfg(test)]
-#[cfg(feature = "openai")]
 mod tests;

@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 use crate::{
     history::{Answer, Call, Content, Said, Turn, own, turns},
     name::{CallIds, tool_name},
+    openai_chat::request::number,
     profile::Profile,
-    request::{WireRequest, add_options, number},
+    request::{WireRequest, add_options},
     schema,
 };
 

@@ -1,9 +1,12 @@
+use std::borrow::Cow;
+
 use ac_core::{ModelRequest, Role, ToolCallPart, model::ToolChoice};
 use serde_json::{Value, json};
 
 use super::{
     content::{self, Brief, one_line},
     folder::Folder,
+    order,
     plan::Plan,
     story::{self, Beat, Outcome, OutcomeKind, Story},
 };
@@ -18,7 +21,7 @@ pub(super) struct Step {
 /// A call to make.
 #[derive(Debug)]
 pub(super) struct Call {
-    pub(super) tool: &'static str,
+    pub(super) tool: Cow<'static, str>,
     pub(super) args: Value,
 }
 
@@ -27,8 +30,8 @@ impl Step {
         Self { say: text.into(), calls: vec![] }
     }
 
-    fn call(text: impl Into<String>, tool: &'static str, args: Value) -> Self {
-        Self { say: text.into(), calls: vec![Call { tool, args }] }
+    fn call(text: impl Into<String>, tool: impl Into<Cow<'static, str>>, args: Value) -> Self {
+        Self { say: text.into(), calls: vec![Call { tool: tool.into(), args }] }
     }
 }
 
@@ -65,7 +68,7 @@ pub(super) fn next(request: &ModelRequest) -> Step {
     let story = story::read(request);
     let known = know(&story);
     let recipe = Recipe { request, task: one_line(&story.task, 200), known };
-    let mut step = recipe.next();
+    let mut step = recipe.ordered(&story).unwrap_or_else(|| recipe.next());
     if story.beats.is_empty() {
         step.say = format!("{BANNER}{}", step.say);
     }
@@ -160,6 +163,26 @@ struct Recipe<'a> {
 impl Recipe<'_> {
     fn can(&self, tool: &str) -> bool {
         self.request.tool_choice != ToolChoice::None && self.request.tools.iter().any(|offered| offered.name == tool)
+    }
+
+    /// The person named a tool and its arguments: it is called as it is, and its answer is told.
+    fn ordered(&self, story: &Story<'_>) -> Option<Step> {
+        let (tool, args) = order::read(&story.task).filter(|(tool, _)| self.can(tool))?;
+        let answered = story.beats.iter().rev().find_map(|beat| match beat {
+            Beat::Called(call) if call.name == tool => story::result(call),
+            _ => None,
+        });
+        Some(match answered {
+            None => Step::call(format!("I call `{tool}`."), tool.to_owned(), args),
+            Some(outcome) => {
+                let how = match outcome.kind {
+                    OutcomeKind::Done => "says",
+                    OutcomeKind::Failed => "failed",
+                    OutcomeKind::Denied => "was not allowed",
+                };
+                Step::say(format!("`{tool}` {how}: {}", outcome.text.trim_end()))
+            }
+        })
     }
 
     fn next(&self) -> Step {
@@ -273,7 +296,7 @@ impl Recipe<'_> {
                 return Step::say(format!("I may not write files here. {STOPPED}"));
             }
             let names: Vec<_> = open.iter().map(|(path, _)| format!("`{path}`")).collect();
-            let calls = open.iter().map(|(path, text)| Call { tool: "write_file", args: json!({ "path": path, "content": text }) });
+            let calls = open.iter().map(|(path, text)| Call { tool: "write_file".into(), args: json!({ "path": path, "content": text }) });
             return Step { say: format!("I write {}.", names.join(", ")), calls: calls.collect() };
         }
         let made = self.known.written.iter().any(|(_, outcome)| outcome.kind == OutcomeKind::Done) || plan.files.is_empty();

@@ -445,3 +445,26 @@ fn names_are_taken_from_running_text() {
     assert_eq!(named_file("version 1.2"), None);
     assert_eq!((slug("Füge das hinzu!"), slug("!!!")), ("f-ge-das-hinzu".into(), "task".into()));
 }
+
+#[test]
+fn a_message_that_names_a_tool_and_its_arguments_is_a_call_of_it() {
+    let order = r#"weather {"city": "Oslo"}"#;
+    let mut talk = Talk::new(order, &["weather", "ask_user", "find_files"]);
+    let call = talk.turn().only().clone();
+    assert_eq!((call.name.as_str(), call.args), ("weather", json!({"city": "Oslo"})));
+    talk.done("Sunny in Oslo.");
+    assert_eq!(talk.turn().ends(), "`weather` says: Sunny in Oslo.");
+    talk.say(order);
+    talk.turn();
+    talk.deny("not today");
+    assert_eq!(talk.turn().ends(), "`weather` was not allowed: not today");
+    talk.say(order);
+    talk.turn();
+    talk.fail("no such city");
+    assert_eq!(talk.turn().ends(), "`weather` failed: no such city");
+
+    for other in [r#"weather {"city": "#, r#"weather [1]"#, r#"tell the weather {"city": "Oslo"}"#, r#"tides {"city": "Oslo"}"#] {
+        let mut talk = Talk::new(other, &["weather", "ask_user"]);
+        assert_eq!(talk.turn().only().name, "ask_user", "{other}");
+    }
+}

@@ -9,8 +9,9 @@ use serde_json::{Map, Value, json};
 use crate::{
     history::{Content, Said, Turn, turns},
     name::tool_name,
+    openai_chat::request::number,
     profile::Profile,
-    request::{WireRequest, add_options, number},
+    request::{WireRequest, add_options},
     schema,
 };
 

@@ -1,3 +1,5 @@
+#![cfg(feature = "transport-reqwest")]
+
 use std::{sync::Arc, time::Duration};
 
 use ac_core::{
