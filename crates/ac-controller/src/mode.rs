@@ -102,6 +102,11 @@ impl Mode {
         &self.name
     }
 
+    /// Its own instructions, without those of the agent and the controller.
+    pub fn own_instructions(&self) -> Option<&str> {
+        self.instructions.as_deref()
+    }
+
     /// Its own model.
     pub fn default_model(&self) -> Option<&ModelId> {
         self.model.as_ref()

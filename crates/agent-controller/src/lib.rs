@@ -67,10 +67,38 @@ mod pages {
     struct Models;
     #[doc = include_str!("../../../docs/concepts/controller.md")]
     struct Controller;
+    #[doc = include_str!("../../../docs/concepts/session.md")]
+    struct Sessions;
+    #[doc = include_str!("../../../docs/concepts/thread.md")]
+    struct Threads;
+    #[doc = include_str!("../../../docs/concepts/run.md")]
+    struct Runs;
     #[doc = include_str!("../../../docs/concepts/modes.md")]
     struct Modes;
+    #[doc = include_str!("../../../docs/models.md")]
+    struct ModelsOfProviders;
+    #[doc = include_str!("../../../docs/permissions.md")]
+    struct Permissions;
     #[doc = include_str!("../../../docs/concepts/suspensions.md")]
     struct Suspensions;
+    #[doc = include_str!("../../../docs/subagents.md")]
+    struct Subagents;
+    #[doc = include_str!("../../../docs/workspace.md")]
+    struct Workspaces;
+    #[doc = include_str!("../../../docs/channels.md")]
+    struct ChatChannels;
+    #[doc = include_str!("../../../docs/concepts/storage.md")]
+    struct StorageAndDurability;
     #[doc = include_str!("../../../docs/concepts/events.md")]
-    struct EventsAndView;
+    struct EventsAndDisplayState;
+    #[doc = include_str!("../../../docs/http.md")]
+    struct Http;
+    #[doc = include_str!("../../../docs/host.md")]
+    struct Hosts;
+    #[doc = include_str!("../../../docs/goals.md")]
+    struct Goals;
+    #[doc = include_str!("../../../docs/signals.md")]
+    struct Signals;
+    #[doc = include_str!("../../../docs/from-typescript.md")]
+    struct FromTypeScript;
 }

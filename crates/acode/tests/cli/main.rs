@@ -9,5 +9,4 @@ mod killed;
 mod pipe;
 mod rules;
 mod serve;
-mod store;
 mod terminal;

@@ -1,7 +1,6 @@
 //! The child: a person at work in several sessions, who knows what was acknowledged in earlier lives.
 
 use std::{
-    collections::BTreeSet,
     io::Read,
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -163,8 +162,8 @@ impl Person {
     }
 
     async fn delete(&self, session: &Session, thread: &ThreadId) -> Result<(), ControllerError> {
-        let runs = self.runs(session, thread).await?;
-        tell(&Line::Deleting { job: self.job.name.to_owned(), thread: thread.to_string(), runs });
+        let run = self.open_run(session, thread).await?;
+        tell(&Line::Deleting { job: self.job.name.to_owned(), thread: thread.to_string(), run });
         match session.delete_thread(thread).await {
             // Killed between the deletion and the word about it.
             Err(error) if error.kind() == ControllerErrorKind::ThreadNotFound => {}
@@ -174,18 +173,11 @@ impl Person {
         Ok(())
     }
 
-    /// The runs of a thread. One that an earlier life started may be over, though that life died before it could say so.
-    async fn runs(&self, session: &Session, thread: &ThreadId) -> Result<Vec<String>, ControllerError> {
-        let history = match session.messages(Some(thread), MessageQuery::default()).await {
-            Err(error) if error.kind() == ControllerErrorKind::ThreadNotFound => return Ok(vec![]),
-            history => history?.items,
-        };
-        let steps = history.iter().filter_map(|stored| stored.message.id.as_str().rsplit_once('/'));
-        let mut runs: BTreeSet<String> = steps.map(|(run, _)| run.to_owned()).collect();
-        if session.thread_id().as_ref() == Some(thread) {
-            runs.extend(session.current_run().await?.map(|run| run.to_string()));
+    async fn open_run(&self, session: &Session, thread: &ThreadId) -> Result<Option<String>, ControllerError> {
+        if session.thread_id().as_ref() != Some(thread) {
+            return Ok(None);
         }
-        Ok(runs.into_iter().collect())
+        Ok(session.current_run().await?.map(|run| run.to_string()))
     }
 
     /// Answers whatever waits, until nothing waits and nothing moves.
