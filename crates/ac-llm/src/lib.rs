@@ -39,6 +39,7 @@ pub mod request;
 pub mod retry;
 pub mod router;
 mod schema;
+mod shape;
 pub mod sse;
 pub mod transport;
 

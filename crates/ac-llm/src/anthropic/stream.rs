@@ -1,5 +1,7 @@
 //! The stream half.
 
+mod delta;
+
 use std::collections::BTreeMap;
 
 use ac_core::{FinishReason, ModelError, ModelEvent, Usage, model::Finish};
@@ -187,6 +189,9 @@ impl Decode for Decoder {
     fn event(&mut self, _name: Option<&str>, data: &str, out: &mut Vec<ModelEvent>) -> Result<Flow, ModelError> {
         if data.trim() == "[DONE]" {
             return Ok(Flow::Stop);
+        }
+        if delta::read(self, data, out) {
+            return Ok(Flow::Continue);
         }
         let mut event = self.setup.json(data)?;
         let index = event.get("index").and_then(Value::as_u64).unwrap_or(0);

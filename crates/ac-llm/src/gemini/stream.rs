@@ -1,5 +1,7 @@
 //! The stream half.
 
+mod delta;
+
 use ac_core::{
     FinishReason, ModelError, ModelEvent, Part, Usage,
     message::{FilePart, FileSource},
@@ -20,6 +22,8 @@ pub struct Decoder {
     /// A call whose arguments come in pieces.
     partial: Option<(Handle, Value)>,
     usage: Option<Value>,
+    /// The counts as text, where the last chunk that had some was of the common kind.
+    counts: String,
     finish: Option<String>,
     /// Old models say how they finished in every chunk, so the first time is not the end.
     repeats: bool,
@@ -36,6 +40,7 @@ impl Decoder {
             setup,
             partial: None,
             usage: None,
+            counts: String::new(),
             finish: None,
             repeats: false,
             explanation: None,
@@ -58,6 +63,7 @@ impl Decoder {
         // Each count is of the whole answer so far.
         if let Some(usage @ Value::Object(_)) = chunk.get_mut("usageMetadata").map(Value::take) {
             self.usage = Some(usage);
+            self.counts.clear();
         }
         if let Some(feedback) = chunk.get_mut("promptFeedback") {
             self.chunks = true;
@@ -84,12 +90,16 @@ impl Decoder {
             }
         }
         if let Some(reason) = take_text(candidate, "finishReason").filter(|reason| reason != "FINISH_REASON_UNSPECIFIED") {
-            self.repeats = self.finish.is_some();
             if reason != "STOP" {
                 self.explanation = take_text(candidate, "finishMessage");
             }
-            self.finish = Some(reason);
+            self.finished(reason);
         }
+    }
+
+    fn finished(&mut self, reason: String) {
+        self.repeats = self.finish.is_some();
+        self.finish = Some(reason);
     }
 
     fn part(&mut self, mut part: Value, out: &mut Vec<ModelEvent>) {
@@ -198,6 +208,9 @@ impl Decode for Decoder {
         if data.trim() == "[DONE]" {
             return Ok(Flow::Stop);
         }
+        if delta::read(self, data, out) {
+            return Ok(Flow::Continue);
+        }
         let chunk = self.setup.json(data)?;
         self.chunk(chunk, out)?;
         Ok(Flow::Continue)
@@ -227,7 +240,8 @@ impl Decode for Decoder {
         self.parts.close_all(out);
         let mut finish = Finish::new(self.reason());
         finish.raw_reason = self.finish.take();
-        finish.usage = self.usage.take().and_then(usage);
+        let counts = std::mem::take(&mut self.counts);
+        finish.usage = self.usage.take().or_else(|| serde_json::from_str(&counts).ok()).and_then(usage);
         finish.response_id = self.id.take();
         finish.model = self.model.take();
         finish.explanation = self.explanation.take();

@@ -1,5 +1,7 @@
 //! The stream half.
 
+mod delta;
+
 use ac_core::{FinishReason, ModelError, ModelEvent, Usage, model::Finish};
 use serde_json::{Map, Value};
 
@@ -61,6 +63,9 @@ impl Decoder {
 
 impl Decode for Decoder {
     fn event(&mut self, _name: Option<&str>, data: &str, out: &mut Vec<ModelEvent>) -> Result<Flow, ModelError> {
+        if delta::read(self, data, out) {
+            return Ok(Flow::Continue);
+        }
         let line = self.setup.json(data)?;
         self.line(line, out)
     }

@@ -1,5 +1,7 @@
 //! The stream half.
 
+mod delta;
+
 use ac_core::{FinishReason, ModelError, ModelEvent, Usage, model::Finish};
 use serde_json::{Map, Value};
 
@@ -126,10 +128,7 @@ impl Decoder {
             if told.is_none()
                 && let Some(text) = text(delta.get_mut(field))
             {
-                told = self.parts.reasoning(text, out);
-                if let Some(part) = told {
-                    self.parts.set_opaque(part, "field", field.into());
-                }
+                told = self.thought(field, text, out);
             }
         }
         let Some(Value::Array(details)) = delta.get_mut("reasoning_details").map(Value::take) else { return };
@@ -146,6 +145,15 @@ impl Decoder {
                 merge_detail(list, detail);
             }
         }
+    }
+
+    /// Thinking that came in `field`.
+    fn thought(&mut self, field: &str, text: String, out: &mut Vec<ModelEvent>) -> Option<Handle> {
+        let part = self.parts.reasoning(text, out)?;
+        if self.parts.opaque(part).is_some_and(|opaque| opaque.get("field").and_then(Value::as_str) != Some(field)) {
+            self.parts.set_opaque(part, "field", field.into());
+        }
+        Some(part)
     }
 
     /// A piece of a content list (Mistral).
@@ -175,22 +183,27 @@ impl Decoder {
             // Some gateways send the object itself.
             Some(whole) => whole.to_string(),
         };
-        let part = match self.known(index, &id, &name) {
+        if let (Some(part), Some(extra)) = (self.call(index, &id, &name, arguments, out), extra) {
+            self.parts.set_opaque(part, "extra_content", extra);
+        }
+    }
+
+    /// A piece of a call: the beginning of one, or more of its arguments.
+    fn call(&mut self, index: Option<u64>, id: &str, name: &str, arguments: String, out: &mut Vec<ModelEvent>) -> Option<Handle> {
+        let part = match self.known(index, id, name) {
             Some(part) => {
-                self.parts.name_call(part, &id, &name, out);
+                self.parts.name_call(part, id, name, out);
                 part
             }
-            None if id.is_empty() && name.is_empty() && arguments.is_empty() => return,
+            None if id.is_empty() && name.is_empty() && arguments.is_empty() => return None,
             None => {
-                let part = self.parts.begin_call(&id, &name, out);
+                let part = self.parts.begin_call(id, name, out);
                 self.calls.push(Call { index, part });
                 part
             }
         };
         self.parts.append(part, arguments, out);
-        if let Some(extra) = extra {
-            self.parts.set_opaque(part, "extra_content", extra);
-        }
+        Some(part)
     }
 
     /// The call that a fragment goes on with, if it does not begin one.
@@ -240,6 +253,9 @@ impl Decode for Decoder {
         if data == "[DONE]" {
             self.done = true;
             return Ok(Flow::Stop);
+        }
+        if name != Some("error") && delta::read(self, data, out) {
+            return Ok(Flow::Continue);
         }
         let chunk = self.setup.json(data)?;
         if name == Some("error") && !is_error(&chunk) {
