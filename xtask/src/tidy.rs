@@ -29,6 +29,7 @@ pub(crate) fn run(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     found.extend(manifests(&files));
     found.extend(invariants(&files));
     found.extend(links(&files));
+    found.extend(hidden_lines(&files));
     found.extend(Words::read(root)?.find(&files, |scope| scope == Scope::Text));
     found.extend(page::stale(root, &files, &cargo::metadata(root)?)?);
     Ok(found)
@@ -165,6 +166,22 @@ pub(crate) fn links(files: &[SourceFile]) -> Vec<String> {
             let resolved = resolve(folder, target);
             if !there(resolved.trim_end_matches('/')) {
                 found.push(format!("{}: the link to {target} leads nowhere", file.path));
+            }
+        }
+    }
+    found
+}
+
+/// Lines of Rust in Markdown that only the tests should see. Who reads the page sees them, copies them, and they do not compile.
+pub(crate) fn hidden_lines(files: &[SourceFile]) -> Vec<String> {
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.path.ends_with(".md")) {
+        let mut inside = false;
+        for (n, line) in file.text.lines().enumerate() {
+            if line.starts_with("```") {
+                inside = !inside && line.starts_with("```rust");
+            } else if inside && (line.starts_with("# ") || line == "#") {
+                found.push(format!("{}:{}: a hidden line of an example; readers of the page see it", file.path, n + 1));
             }
         }
     }

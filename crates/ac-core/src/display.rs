@@ -62,6 +62,21 @@ pub struct DisplayMessage {
     pub meta: MessageMeta,
 }
 
+impl DisplayMessage {
+    /// All visible text so far, joined without separators. Copies it: meant for looking at a message now and then, not at each delta.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for part in &self.parts {
+            match part {
+                DisplayPart::Text(shown) => text.extend(shown.pieces()),
+                DisplayPart::Part(part) => text.extend(part.as_text()),
+                DisplayPart::Reasoning(_) => {}
+            }
+        }
+        text
+    }
+}
+
 /// A part as it grows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DisplayPart {

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::{code_lines, first_lines, invariants, links, manifests, names, sizes};
+use super::{code_lines, first_lines, hidden_lines, invariants, links, manifests, names, sizes};
 use crate::source::SourceFile;
 
 fn file(path: &str, text: &str) -> SourceFile {
@@ -83,4 +83,10 @@ fn a_link_that_leads_nowhere_is_found() {
     let text = "[a](../README.md) [b](b.md#there) [c](https://example.com) [d](../crates) [e](gone.md)";
     let files = [file("README.md", ""), file("docs/a.md", text), file("docs/b.md", ""), file("crates/a/src/lib.rs", "")];
     assert_eq!(links(&files), ["docs/a.md: the link to gone.md leads nowhere"]);
+}
+
+#[test]
+fn a_hidden_line_of_an_example_is_found() {
+    let text = "# Title\n```rust\nlet a = 1;\n# drop(a);\n#[derive(Debug)]\nstruct B;\n```\n# Other\n```sh\n# a comment\n```\n";
+    assert_eq!(hidden_lines(&[file("docs/a.md", text)]), ["docs/a.md:4: a hidden line of an example; readers of the page see it"]);
 }
