@@ -54,7 +54,8 @@ pub(crate) fn is_held(failure: &Failure) -> bool {
     failure.code == "storage.locked"
 }
 
-fn not_opened(error: &StorageError, project: &Project) -> Failure {
+/// Why the store cannot be used, and what to do.
+pub(crate) fn not_opened(error: &StorageError, project: &Project) -> Failure {
     let message = match error.kind() {
         StorageErrorKind::Locked => {
             let who = owner(&project.owner()).map_or_else(String::new, |owner| format!(" ({owner})"));
@@ -64,7 +65,8 @@ fn not_opened(error: &StorageError, project: &Project) -> Failure {
             )
         }
         StorageErrorKind::Corrupt => format!(
-            "the conversations in {} are damaged; nothing was changed. Put a copy back, or move that folder away to begin anew",
+            "the conversations in {} are damaged; nothing was changed. Put a copy back; or keep a copy and open what is left with `acode store \
+             repair --accept-loss`; or move them away with `acode store set-aside` and begin anew",
             project.store().display()
         ),
         _ => error.to_string(),

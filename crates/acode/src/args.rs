@@ -185,6 +185,28 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: TokenCommand,
     },
+    /// Look after the stored conversations; no other acode may have them open
+    Store {
+        #[command(subcommand)]
+        command: StoreCommand,
+    },
+}
+
+/// What to do with the store.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Read every row and compare it with those that belong to it; ends with 1 if something is wrong
+    Check,
+    /// Mend what other rows tell how to mend; no row that cannot be read is touched
+    Repair {
+        /// Open a damaged store with what is left of it. Copy the folder first
+        #[arg(long)]
+        accept_loss: bool,
+    },
+    /// Give the room of what was deleted back to the disk
+    Compact,
+    /// Move a store that cannot be opened out of the way; nothing is deleted
+    SetAside,
 }
 
 /// What to do with tokens.

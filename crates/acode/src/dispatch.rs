@@ -28,7 +28,7 @@ use crate::{
 /// A command as `{op, args}`; `None` for those that need the store for themselves.
 pub(crate) fn request(command: &Command, options: &Options) -> Option<(&'static str, Value)> {
     let (op, mut args) = match command {
-        Command::Exec { .. } | Command::Serve { .. } | Command::Token { .. } => return None,
+        Command::Exec { .. } | Command::Serve { .. } | Command::Token { .. } | Command::Store { .. } => return None,
         Command::Threads => ("threads", json!({})),
         Command::Pending => ("pending", json!({})),
         Command::Answer { id, value } => ("answer", json!({ "id": id, "values": value })),

@@ -23,6 +23,7 @@ mod serve;
 mod settings;
 mod sink;
 mod socket;
+mod store;
 mod talk;
 mod waits;
 
@@ -83,6 +84,7 @@ async fn run(cli: &Cli) -> Result<Exit, Failure> {
         Some(Command::Token { command: TokenCommand::Add { name, auth, rights } }) => {
             serve::add_token(&project, name, auth.as_deref(), rights)
         }
+        Some(Command::Store { command }) => store::store(&project, *command, &cli.options).await,
         Some(command) => remote::command(&project, command, &cli.options, &mut interrupts).await,
     }
 }

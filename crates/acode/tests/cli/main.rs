@@ -9,4 +9,5 @@ mod killed;
 mod pipe;
 mod rules;
 mod serve;
+mod store;
 mod terminal;

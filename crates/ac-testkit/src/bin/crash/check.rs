@@ -219,7 +219,7 @@ impl Check {
     /// Whether a run went with its thread.
     fn went(&self, run: &str) -> bool {
         let said_there = |line: &Line| matches!(line, Line::Said { run: Some(said), thread, .. } if said == run && !self.kept(thread));
-        self.journal.deleting().any(|(_, _, open)| open == Some(run)) || self.journal.lines.iter().any(said_there)
+        self.journal.deleting().any(|(_, _, runs)| runs.iter().any(|of| of == run)) || self.journal.lines.iter().any(said_there)
     }
 
     /// Every request a legal history that holds no message twice; the last one of each job holds all that was acknowledged.

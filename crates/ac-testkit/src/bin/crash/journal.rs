@@ -24,11 +24,11 @@ pub(crate) enum Line {
         thread: String,
         run: Option<String>,
     },
-    /// A person is about to delete a thread, on which this run is open.
+    /// A person is about to delete a thread, which holds these runs: steps of them are in its history, or they are open.
     Deleting {
         job: String,
         thread: String,
-        run: Option<String>,
+        runs: Vec<String>,
     },
     /// A thread is deleted.
     Deleted {
@@ -128,9 +128,9 @@ impl Journal {
     }
 
     /// Threads that somebody tried to delete, with the runs that were open on them.
-    pub(crate) fn deleting(&self) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
+    pub(crate) fn deleting(&self) -> impl Iterator<Item = (&str, &str, &[String])> {
         self.lines.iter().filter_map(|line| match line {
-            Line::Deleting { job, thread, run } => Some((job.as_str(), thread.as_str(), run.as_deref())),
+            Line::Deleting { job, thread, runs } => Some((job.as_str(), thread.as_str(), runs.as_slice())),
             _ => None,
         })
     }

@@ -1,6 +1,7 @@
 //! The child: a person at work in several sessions, who knows what was acknowledged in earlier lives.
 
 use std::{
+    collections::BTreeSet,
     io::Read,
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -162,8 +163,8 @@ impl Person {
     }
 
     async fn delete(&self, session: &Session, thread: &ThreadId) -> Result<(), ControllerError> {
-        let run = self.open_run(session, thread).await?;
-        tell(&Line::Deleting { job: self.job.name.to_owned(), thread: thread.to_string(), run });
+        let runs = self.runs(session, thread).await?;
+        tell(&Line::Deleting { job: self.job.name.to_owned(), thread: thread.to_string(), runs });
         match session.delete_thread(thread).await {
             // Killed between the deletion and the word about it.
             Err(error) if error.kind() == ControllerErrorKind::ThreadNotFound => {}
@@ -173,11 +174,18 @@ impl Person {
         Ok(())
     }
 
-    async fn open_run(&self, session: &Session, thread: &ThreadId) -> Result<Option<String>, ControllerError> {
-        if session.thread_id().as_ref() != Some(thread) {
-            return Ok(None);
+    /// The runs of a thread. One that an earlier life started may be over, though that life died before it could say so.
+    async fn runs(&self, session: &Session, thread: &ThreadId) -> Result<Vec<String>, ControllerError> {
+        let history = match session.messages(Some(thread), MessageQuery::default()).await {
+            Err(error) if error.kind() == ControllerErrorKind::ThreadNotFound => return Ok(vec![]),
+            history => history?.items,
+        };
+        let steps = history.iter().filter_map(|stored| stored.message.id.as_str().rsplit_once('/'));
+        let mut runs: BTreeSet<String> = steps.map(|(run, _)| run.to_owned()).collect();
+        if session.thread_id().as_ref() == Some(thread) {
+            runs.extend(session.current_run().await?.map(|run| run.to_string()));
         }
-        Ok(session.current_run().await?.map(|run| run.to_string()))
+        Ok(runs.into_iter().collect())
     }
 
     /// Answers whatever waits, until nothing waits and nothing moves.
