@@ -63,6 +63,7 @@ impl Caller {
         // The process may have chosen a provider of its own; then this changes nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
+            .tls_backend_rustls()
             .connect_timeout(CONNECT)
             .timeout(TOTAL)
             .redirect(reqwest::redirect::Policy::none())

@@ -166,13 +166,7 @@ impl AnswerReader {
             now: head.at,
             status: head.status,
         };
-        let decoder: Box<dyn Decode> = match profile.api {
-            Api::OpenAiChat => Box::new(crate::openai_chat::stream::Decoder::new(setup.clone())),
-            Api::OpenAiResponses => Box::new(crate::openai_responses::stream::Decoder::new(setup.clone())),
-            Api::Anthropic => Box::new(crate::anthropic::stream::Decoder::new(setup.clone())),
-            Api::Gemini => Box::new(crate::gemini::stream::Decoder::new(setup.clone())),
-            Api::Ollama => Box::new(crate::ollama::stream::Decoder::new(setup.clone())),
-        };
+        let decoder = decoder(profile.api, &setup);
         let failed = !(200..300).contains(&head.status);
         Self {
             framing: if failed { Framing::Whole(Vec::new()) } else { Framing::Unknown(Vec::new()) },
@@ -364,6 +358,47 @@ impl AnswerReader {
         let mut told = Vec::new();
         let finish = self.decoder.end(&mut told);
         self.filtered(finish, told, out)
+    }
+}
+
+/// The stream half of an adapter.
+fn decoder(api: Api, setup: &Setup) -> Box<dyn Decode> {
+    match api {
+        #[cfg(feature = "openai")]
+        Api::OpenAiChat => Box::new(crate::openai_chat::stream::Decoder::new(setup.clone())),
+        #[cfg(feature = "openai")]
+        Api::OpenAiResponses => Box::new(crate::openai_responses::stream::Decoder::new(setup.clone())),
+        #[cfg(feature = "openai")]
+        Api::Ollama => Box::new(crate::ollama::stream::Decoder::new(setup.clone())),
+        #[cfg(feature = "anthropic")]
+        Api::Anthropic => Box::new(crate::anthropic::stream::Decoder::new(setup.clone())),
+        #[cfg(feature = "gemini")]
+        Api::Gemini => Box::new(crate::gemini::stream::Decoder::new(setup.clone())),
+        #[cfg(not(all(feature = "openai", feature = "anthropic", feature = "gemini")))]
+        api => Box::new(NotBuiltIn(api, setup.origin.clone())),
+    }
+}
+
+/// Stands where an adapter was left out. No request of its protocol can be built, so nothing comes here but bytes from somewhere else.
+#[cfg(not(all(feature = "openai", feature = "anthropic", feature = "gemini")))]
+struct NotBuiltIn(Api, Origin);
+
+#[cfg(not(all(feature = "openai", feature = "anthropic", feature = "gemini")))]
+impl Decode for NotBuiltIn {
+    fn event(&mut self, _name: Option<&str>, _data: &str, _out: &mut Vec<ModelEvent>) -> Result<Flow, ModelError> {
+        Err(self.1.not_built_in(self.0))
+    }
+
+    fn document(&mut self, _document: Value, _out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        Err(self.1.not_built_in(self.0))
+    }
+
+    fn end(&mut self, _out: &mut Vec<ModelEvent>) -> Result<Finish, ModelError> {
+        Err(self.1.not_built_in(self.0))
+    }
+
+    fn ended(&self) -> bool {
+        false
     }
 }
 

@@ -10,6 +10,7 @@ use http::HeaderMap;
 use serde_json::Value;
 
 use crate::{
+    profile::Api,
     retry::after::retry_after,
     transport::{TransportError, TransportErrorKind},
 };
@@ -49,6 +50,14 @@ impl Origin {
 
     pub(crate) fn protocol(&self, what: impl std::fmt::Display) -> ModelError {
         self.error(Kind::Protocol, what)
+    }
+
+    /// The adapter of this protocol was left out when the program was built.
+    pub(crate) fn not_built_in(&self, api: Api) -> ModelError {
+        self.error(
+            Kind::UnknownProvider,
+            format_args!("its protocol is not built in; build with the feature `{}` of agent-controller (or of ac-llm)", api.feature()),
+        )
     }
 
     pub(crate) fn truncated(&self) -> ModelError {

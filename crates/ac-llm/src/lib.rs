@@ -15,22 +15,38 @@
 //! HTTP implements [`ModelProvider`](ac_core::ModelProvider) itself.
 //!
 //! Nothing here retries: [`retry::next`] is a pure policy for whoever drives a run.
+//!
+//! # Features
+//!
+//! `openai`, `anthropic` and `gemini` hold the adapters; all three are on by default. A provider whose adapter is left out is known by name
+//! still, and asking it is an error that names the feature. `transport-reqwest` brings the transport, `rustls` and `native-tls` the
+//! encryption of its connections; with both, rustls is used.
 #![deny(missing_docs)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(
+    not(all(feature = "openai", feature = "anthropic", feature = "gemini")),
+    allow(dead_code, reason = "what only an adapter uses that is left out")
+)]
 
+#[cfg(feature = "anthropic")]
 pub mod anthropic;
 pub mod catalog;
 pub mod decode;
 pub mod demo;
 mod error;
 pub mod fallback;
+#[cfg(feature = "gemini")]
 pub mod gemini;
 mod history;
 pub mod key;
 mod lines;
 pub mod mode;
 mod name;
+#[cfg(feature = "openai")]
 pub mod ollama;
+#[cfg(feature = "openai")]
 pub mod openai_chat;
+#[cfg(feature = "openai")]
 pub mod openai_responses;
 mod parts;
 pub mod profile;
@@ -48,7 +64,9 @@ pub use fallback::Fallback;
 pub use key::{EnvKeys, Keys};
 pub use mode::{ToolCallMode, UnknownMode};
 pub use profile::{Api, Auth, ModelNames, Profile};
-pub use provider::{HttpProvider, OpenAiCompatible, Timeouts};
+#[cfg(feature = "openai")]
+pub use provider::OpenAiCompatible;
+pub use provider::{HttpProvider, Timeouts};
 pub use router::Router;
 #[cfg(feature = "transport-reqwest")]
 pub use transport::ReqwestTransport;

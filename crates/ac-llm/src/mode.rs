@@ -78,4 +78,5 @@ pub struct UnknownMode {
 }
 
 #[cfg(test)]
+#[cfg(feature = "openai")]
 mod tests;

@@ -27,6 +27,24 @@ pub enum Api {
 }
 
 impl Api {
+    /// The feature of this crate that holds the adapter.
+    pub const fn feature(self) -> &'static str {
+        match self {
+            Self::OpenAiChat | Self::OpenAiResponses | Self::Ollama => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    /// Whether the adapter is compiled in.
+    pub const fn is_built_in(self) -> bool {
+        match self {
+            Self::OpenAiChat | Self::OpenAiResponses | Self::Ollama => cfg!(feature = "openai"),
+            Self::Anthropic => cfg!(feature = "anthropic"),
+            Self::Gemini => cfg!(feature = "gemini"),
+        }
+    }
+
     pub(crate) fn is_ndjson(self) -> bool {
         self == Self::Ollama
     }

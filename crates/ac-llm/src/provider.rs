@@ -1,5 +1,6 @@
 //! Providers over HTTP.
 
+#[cfg(feature = "openai")]
 mod compatible;
 mod reading;
 
@@ -11,6 +12,7 @@ use std::{
 use ac_core::{CancelToken, ModelError, ModelErrorKind, ModelProvider, ModelRequest, ModelStream};
 use async_trait::async_trait;
 use bytes::Bytes;
+#[cfg(feature = "openai")]
 pub use compatible::OpenAiCompatible;
 use futures::{StreamExt, stream};
 use http::{HeaderValue, Method, header};
@@ -280,4 +282,5 @@ impl HttpProvider {
 }
 
 #[cfg(test)]
+#[cfg(all(feature = "transport-reqwest", feature = "openai", feature = "anthropic"))]
 mod tests;

@@ -34,12 +34,8 @@ impl WireRequest {
 /// # Errors
 /// When the request cannot be said in the provider's protocol.
 pub fn build(profile: &Profile, request: &ModelRequest) -> Result<WireRequest, ModelError> {
-    let build = match profile.api {
-        Api::OpenAiChat => crate::openai_chat::request::build,
-        Api::OpenAiResponses => crate::openai_responses::request::build,
-        Api::Anthropic => crate::anthropic::request::build,
-        Api::Gemini => crate::gemini::request::build,
-        Api::Ollama => crate::ollama::request::build,
+    let Some(build) = builder(profile.api) else {
+        return Err(origin(profile, request.model.as_str()).not_built_in(profile.api));
     };
     if !mode::asks_in_json(profile, request) {
         return build(profile, request);
@@ -48,6 +44,26 @@ pub fn build(profile: &Profile, request: &ModelRequest) -> Result<WireRequest, M
     let mut sent = build(profile, &mode::rewrite(request))?;
     constrain(profile.api, schema, &mut sent.body);
     Ok(sent)
+}
+
+type Build = fn(&Profile, &ModelRequest) -> Result<WireRequest, ModelError>;
+
+/// The request half of an adapter, if it is compiled in.
+fn builder(api: Api) -> Option<Build> {
+    match api {
+        #[cfg(feature = "openai")]
+        Api::OpenAiChat => Some(crate::openai_chat::request::build),
+        #[cfg(feature = "openai")]
+        Api::OpenAiResponses => Some(crate::openai_responses::request::build),
+        #[cfg(feature = "openai")]
+        Api::Ollama => Some(crate::ollama::request::build),
+        #[cfg(feature = "anthropic")]
+        Api::Anthropic => Some(crate::anthropic::request::build),
+        #[cfg(feature = "gemini")]
+        Api::Gemini => Some(crate::gemini::request::build),
+        #[cfg(not(all(feature = "openai", feature = "anthropic", feature = "gemini")))]
+        _ => None,
+    }
 }
 
 /// Where each protocol takes a schema for the answer. Anthropic's has no such place: there the instructions alone ask for it.
@@ -69,6 +85,11 @@ fn constrain(api: Api, schema: Value, body: &mut Value) {
         }
         Api::Anthropic => {}
     }
+}
+
+/// `0.7_f32` is to read `0.7`, not `0.699999988079071`.
+pub(crate) fn number(value: f32) -> Value {
+    value.to_string().parse::<f64>().ok().and_then(serde_json::Number::from_f64).map_or(Value::Null, Value::Number)
 }
 
 /// The tool names that a request and its history may hold.

@@ -11,6 +11,7 @@ use crate::{
     mode::ToolCallMode,
     profile::{Profile, known},
     provider::{HttpProvider, Timeouts},
+    request::origin,
     transport::Transport,
 };
 
@@ -79,7 +80,8 @@ impl Router {
     /// Who answers `model`.
     ///
     /// # Errors
-    /// [`ModelErrorKind::UnknownProvider`] with the names that are known, [`ModelErrorKind::UnknownModel`] for an id without a model,
+    /// [`ModelErrorKind::UnknownProvider`] with the names that are known, or with the feature that holds the provider's protocol where that
+    /// was left out of the program, [`ModelErrorKind::UnknownModel`] for an id without a model,
     /// [`ModelErrorKind::MissingKey`] with the variable to set.
     pub fn resolve(&self, model: &ModelId) -> Result<Arc<dyn ModelProvider>, ModelError> {
         let (prefix, name) = model.as_str().split_once('/').unwrap_or((model.as_str(), ""));
@@ -95,6 +97,9 @@ impl Router {
                 }
                 Route::Http(profile) if *profile.name == *prefix => {
                     named(prefix, name)?;
+                    if !profile.api.is_built_in() {
+                        return Err(origin(profile, model.as_str()).not_built_in(profile.api));
+                    }
                     let key = self.keys.key(prefix, &profile.key_vars);
                     let mut profile = profile.clone();
                     let told = self.models.iter().find(|info| info.id == *model).and_then(|info| info.tool_calls);
@@ -138,14 +143,16 @@ impl Router {
         list
     }
 
-    /// Whether there is a key for a provider; `None` if there is no such provider.
+    /// Whether there is a key for a provider; `None` if there is no such provider, or its protocol is not built in.
     pub fn auth(&self, provider: &str) -> Option<AuthStatus> {
         self.routes.iter().find_map(|route| match route {
-            Route::Http(profile) if *profile.name == *provider => Some(match self.keys.key(provider, &profile.key_vars) {
-                Some(_) => AuthStatus::Ready,
-                None if profile.key_optional => AuthStatus::NotNeeded,
-                None => AuthStatus::MissingKey { vars: profile.key_vars.iter().map(ToString::to_string).collect() },
-            }),
+            Route::Http(profile) if *profile.name == *provider && profile.api.is_built_in() => {
+                Some(match self.keys.key(provider, &profile.key_vars) {
+                    Some(_) => AuthStatus::Ready,
+                    None if profile.key_optional => AuthStatus::NotNeeded,
+                    None => AuthStatus::MissingKey { vars: profile.key_vars.iter().map(ToString::to_string).collect() },
+                })
+            }
             Route::Provider(name, _) | Route::Gateway(name, _) if **name == *provider => Some(AuthStatus::NotNeeded),
             _ => None,
         })
@@ -267,4 +274,5 @@ impl RouterBuilder {
 }
 
 #[cfg(test)]
+#[cfg(feature = "openai")]
 mod tests;

@@ -9,9 +9,8 @@ use serde_json::{Map, Value, json};
 use crate::{
     history::{Content, Said, Turn, turns},
     name::tool_name,
-    openai_chat::request::number,
     profile::Profile,
-    request::{WireRequest, add_options},
+    request::{WireRequest, add_options, number},
     schema,
 };
 

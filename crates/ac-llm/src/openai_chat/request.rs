@@ -12,7 +12,7 @@ use crate::{
     history::{Answer, Content, Said, Turn, own, turns},
     name::tool_name,
     profile::Profile,
-    request::{WireRequest, add_options},
+    request::{WireRequest, add_options, number},
     schema,
 };
 
@@ -45,11 +45,6 @@ pub fn build(profile: &Profile, request: &ModelRequest) -> Result<WireRequest, M
     }
     add_options(&mut body, profile, request);
     Ok(WireRequest::post(profile, "/chat/completions", body))
-}
-
-/// `0.7_f32` is to read `0.7`, not `0.699999988079071`.
-pub(crate) fn number(value: f32) -> Value {
-    value.to_string().parse::<f64>().ok().and_then(serde_json::Number::from_f64).map_or(Value::Null, Value::Number)
 }
 
 fn tool(definition: &ToolDefinition) -> Value {

@@ -10,9 +10,8 @@ use serde_json::{Map, Value, json};
 use crate::{
     history::{Answer, Call, Content, Said, Turn, own, turns},
     name::{CallIds, tool_name},
-    openai_chat::request::number,
     profile::Profile,
-    request::{WireRequest, add_options},
+    request::{WireRequest, add_options, number},
     schema,
 };
 

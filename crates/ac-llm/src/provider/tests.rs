@@ -1,5 +1,3 @@
-#![cfg(feature = "transport-reqwest")]
-
 use std::{sync::Arc, time::Duration};
 
 use ac_core::{
