@@ -25,6 +25,7 @@ mod runtime;
 mod sampling;
 mod settings;
 mod shared;
+mod spans;
 mod teller;
 mod upward;
 

@@ -7,6 +7,7 @@ use ac_engine::{Answer, Effect, Input, Posture, Refusal, RunSnapshot, StartRun};
 use ac_storage::{Lease, RunHeader, RunStage, Storage};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
+use tracing::Instrument as _;
 
 use crate::{
     Accepted, RunError, RunErrorKind, RunHandle, RunHost, RunOrigin, RunStatus, RuntimeSettings,
@@ -15,6 +16,7 @@ use crate::{
     driver::{Driver, Start},
     progress::ProgressBuffer,
     shared::Shared,
+    spans,
 };
 
 /// Everything that moves runs in one process on one store.
@@ -269,6 +271,7 @@ impl Runtime {
             // The mailbox is empty, so there is room.
             let _ = commands.try_send(first);
         }
+        let span = spans::run(&run, &snapshot.thread);
         let status = RunStatus { segment_open: false, posture: snapshot.posture(), outcome: snapshot.outcome().cloned(), ended: false };
         let (tell_status, status) = watch::channel(status);
         let progress = Arc::<ProgressBuffer>::default();
@@ -276,7 +279,7 @@ impl Runtime {
         let start = Start { origin, snapshot, version, lease, usage, progress };
         let driver = Driver::new(self.shared.clone(), host, start, mailbox, tell_status);
         self.shared.live().insert(run, handle.clone());
-        self.shared.tasks.spawn(driver.run(before, effects));
+        self.shared.tasks.spawn(driver.run(before, effects).instrument(span));
         Ok(handle)
     }
 }

@@ -8,12 +8,16 @@ use std::{
 
 use ac_core::{CancelToken, ModelError, ModelErrorKind, ModelEvent, ModelStream, Part, ToolCallId, assemble::Assembler, model::Finish};
 use futures::{FutureExt, StreamExt, future::BoxFuture};
+use tracing::Span;
+
+use crate::spans;
 
 /// A model call in flight.
 pub(crate) struct Sampling {
     /// Names it.
     pub(crate) attempt: u32,
     cancel: CancelToken,
+    span: Span,
     state: State,
     answer: Assembler,
     /// The final ids of calls, by the provider's index; taken when a call is first seen, so that its events already carry it.
@@ -40,10 +44,11 @@ pub(crate) enum Sampled {
 }
 
 impl Sampling {
-    pub(crate) fn new(attempt: u32, cancel: CancelToken, connect: BoxFuture<'static, Result<ModelStream, ModelError>>) -> Self {
+    pub(crate) fn new(attempt: u32, cancel: CancelToken, span: Span, connect: BoxFuture<'static, Result<ModelStream, ModelError>>) -> Self {
         Self {
             attempt,
             cancel,
+            span,
             state: State::Connecting(connect),
             answer: Assembler::new(),
             calls: HashMap::new(),
@@ -54,7 +59,13 @@ impl Sampling {
 
     /// Waits for what comes next. Cancel safe: nothing is lost when the future is dropped.
     pub(crate) async fn next(&mut self) -> Sampled {
-        std::future::poll_fn(|cx| self.poll(cx)).await
+        let sampled = std::future::poll_fn(|cx| self.poll(cx)).await;
+        match &sampled {
+            Sampled::Event(_) => {}
+            Sampled::Finished(finish) => spans::answered(&self.span, finish),
+            Sampled::Failed(error) => spans::failed(&self.span, error),
+        }
+        sampled
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Sampled> {

@@ -23,7 +23,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
         acode plan call_2 reject --feedback 'shorter'\n  \
         acode --base-url http://127.0.0.1:11434/v1 --model qwen3\n\n\
         Exit codes: 0 complete, 1 failed, 2 waiting for a person, 64 wrong usage, 130 aborted by Ctrl-C.\n\
-        NO_COLOR turns colours off; AC_NO_PROBE=1 does not look for local model servers; AC_API_KEY is the key for --base-url.",
+        NO_COLOR turns colours off; AC_NO_PROBE=1 does not look for local model servers; AC_API_KEY is the key for --base-url;\n\
+        AC_LOG=info makes acode serve say more on standard error.",
     disable_help_subcommand = true,
     max_term_width = 110
 )]

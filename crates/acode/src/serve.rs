@@ -12,6 +12,8 @@ use std::{
 
 use agent_controller::server::{Auth, Limits, ModelEntry, Served, Server, TokenFile, new_token};
 
+use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
+
 use crate::{
     args::Options,
     exit::{Exit, Failure},
@@ -45,10 +47,22 @@ pub(crate) async fn serve(
         Some(path) => Some(TokenFile::open(project.folder.join(path)).map_err(|error| unreadable(path, &error))?),
         None => None,
     };
+    log(options.json.is_some())?;
     let opened = Opened::open(project, options, interrupts, async || None).await?;
     let served = serve_opened(&opened, listen, tokens, interrupts).await;
     opened.close(interrupts).await;
     served
+}
+
+/// Says on standard error what goes wrong, or what `AC_LOG` asks for (`info`, `ac_agent=debug`); as JSON lines where those are wanted.
+fn log(json: bool) -> Result<(), Failure> {
+    let filter = std::env::var("AC_LOG").unwrap_or_else(|_| "warn".to_owned());
+    let filter = EnvFilter::try_new(&filter).map_err(|error| {
+        Failure::usage(format!("AC_LOG says {filter}, which is no filter ({error}); write warn, info, or ac_agent=debug"))
+    })?;
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(false).with_span_events(FmtSpan::CLOSE);
+    let begun = if json { lines.json().try_init() } else { lines.try_init() };
+    begun.map_err(|error| Failure::failed("serve.log", error.to_string()))
 }
 
 async fn serve_opened(

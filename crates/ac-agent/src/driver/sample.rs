@@ -8,9 +8,10 @@ use ac_core::{
 use ac_engine::{Input, Refusal};
 use futures::FutureExt;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::{Driver, Go};
-use crate::{RunError, RunErrorKind, gate, history::History, sampling::Sampled, sampling::Sampling};
+use crate::{RunError, RunErrorKind, gate, history::History, sampling::Sampled, sampling::Sampling, spans};
 
 /// How many events of a model are taken in a row at most.
 const BURST: usize = 64;
@@ -27,8 +28,9 @@ impl Driver {
         request.tools = self.offered();
         let provider = self.host.provider(&profile.model);
         let token: CancelToken = cancel.clone();
-        let connect = async move { provider?.stream(request, token).await }.boxed();
-        self.sampling = Some(Sampling::new(attempt, cancel, connect));
+        let span = spans::chat(&profile.model, &self.snapshot.thread, attempt);
+        let connect = async move { provider?.stream(request, token).await }.instrument(span.clone()).boxed();
+        self.sampling = Some(Sampling::new(attempt, cancel, span, connect));
         Ok(())
     }
 

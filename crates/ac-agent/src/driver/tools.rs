@@ -10,9 +10,10 @@ use tokio::{
     task::{Id, JoinError},
     time::Instant,
 };
+use tracing::Instrument as _;
 
 use super::{Driver, Go, Working};
-use crate::{RunError, cap::cap, gate};
+use crate::{RunError, cap::cap, gate, spans};
 
 /// What a tool came to.
 pub(crate) struct Report {
@@ -48,7 +49,9 @@ impl Driver {
         });
         let id = call.clone();
         let name = slot.tool.clone();
-        let abort = self.tools.spawn(async move {
+        let span = spans::tool(&name, call.as_str(), &self.run.thread);
+        let shown = span.clone();
+        let work = async move {
             let outcome = match (tool, resume) {
                 (None, _) => Err(ToolError::failed(format!(
                     "The tool {name} is not there any more, or is not the one that was shown. It was not run. Look at the tools you have now."
@@ -59,8 +62,12 @@ impl Driver {
                     tool.resume(with, &cx).await
                 }
             };
+            if let Err(error) = &outcome {
+                spans::tool_failed(&shown, error);
+            }
             Report { call: id, attempt, outcome }
-        });
+        };
+        let abort = self.tools.spawn(work.instrument(span));
         self.working.insert(call.clone(), Working { attempt, cancel, kill_at: None, abort });
     }
 
