@@ -254,9 +254,14 @@ impl AnswerReader {
         if start.len() < BOM.len() && BOM.starts_with(start) {
             return None;
         }
-        let first = *trim_ascii_bom(start).first()?;
-        Some(match first {
-            b'{' if self.ndjson => Framing::Lines(Lines::new(self.limits.event.line)),
+        let text = start.strip_prefix(BOM).unwrap_or(start).trim_ascii_start();
+        Some(match text.first()? {
+            // A brace alone on its line begins one document that is spread over many.
+            b'{' if self.ndjson => match text.get(1) {
+                None => return None,
+                Some(b'\n' | b'\r') => Framing::Whole(Vec::new()),
+                Some(_) => Framing::Lines(Lines::new(self.limits.event.line)),
+            },
             b'{' | b'[' | b'<' => Framing::Whole(Vec::new()),
             _ => Framing::Events(SseParser::new(self.limits.event)),
         })

@@ -87,7 +87,7 @@ impl Origin {
 
     /// An answer with a status that is no success.
     pub(crate) fn status(&self, status: u16, headers: &HeaderMap, body: &[u8], now: SystemTime) -> ModelError {
-        let value: Option<Value> = serde_json::from_slice(trim_ascii_bom(body)).ok();
+        let value: Option<Value> = serde_json::from_slice(trim_ascii_bom(body)).ok().or_else(|| in_event(body)).map(first);
         let said = match &value {
             Some(value) => read(value),
             None => Said { message: text_of(body), ..Said::default() },
@@ -97,6 +97,7 @@ impl Origin {
 
     /// An error object inside an answer whose status was success.
     pub(crate) fn in_answer(&self, status: u16, headers: &HeaderMap, value: &Value, now: SystemTime) -> ModelError {
+        let value = value.as_array().and_then(|list| list.first()).unwrap_or(value);
         let mut error = self.build(None, headers, Some(value), read(value), now);
         error.status = Some(status);
         error
@@ -153,10 +154,13 @@ fn request_id(headers: &HeaderMap, value: Option<&Value>) -> Option<String> {
         .or_else(|| value?.get("request_id")?.as_str().map(str::to_owned))
 }
 
-/// Whether a value of a 200 answer is an error: it carries one that is not null.
+/// Whether a value of a 200 answer is an error: it carries one that is not null, or it is one.
 pub(crate) fn is_error(value: &Value) -> bool {
     match value.get("error") {
-        Some(Value::Null) | None => false,
+        Some(Value::Null) | None => {
+            ["object", "type"].iter().any(|field| value.get(*field).and_then(Value::as_str) == Some("error"))
+                && value.get("message").is_some()
+        }
         Some(Value::String(text)) => !text.is_empty(),
         Some(Value::Object(fields)) => !fields.is_empty(),
         Some(_) => true,
@@ -172,9 +176,20 @@ fn word(value: Option<&Value>) -> Option<String> {
     }
 }
 
+/// Gemini without server-sent events answers a list of one.
+fn first(value: Value) -> Value {
+    match value {
+        Value::Array(list) => list.into_iter().next().unwrap_or_default(),
+        value => value,
+    }
+}
+
+/// The error of a body that was framed as an event stream in spite of its status.
+fn in_event(body: &[u8]) -> Option<Value> {
+    body.split(|byte| matches!(byte, b'\n' | b'\r')).find_map(|line| serde_json::from_slice(line.strip_prefix(b"data:")?).ok())
+}
+
 fn read(value: &Value) -> Said {
-    // Gemini without server-sent events answers a list of one.
-    let value = value.as_array().and_then(|list| list.first()).unwrap_or(value);
     let inner = match value.get("error") {
         Some(inner @ Value::Object(_)) => inner,
         _ => value,
@@ -184,6 +199,9 @@ fn read(value: &Value) -> Said {
         (_, Some(Value::String(text)), _) => Some(text.clone()),
         (_, Some(other), _) if !other.is_null() => Some(other.to_string()),
         (_, _, Some(Value::String(text))) => Some(text.clone()),
+        (_, _, Some(Value::Object(fields))) => {
+            fields.get("message").or_else(|| fields.get("error")).and_then(Value::as_str).map(str::to_owned)
+        }
         (_, _, Some(Value::Array(list))) => Some(list.iter().filter_map(|item| item.get("msg")?.as_str()).collect::<Vec<_>>().join("; ")),
         _ => None,
     };

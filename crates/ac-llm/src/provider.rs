@@ -250,8 +250,7 @@ fn refuses_thinking(error: &ModelError) -> bool {
 impl HttpProvider {
     async fn open(&self, origin: &Origin, request: &ModelRequest, cancel: &CancelToken) -> Result<ModelStream, ModelError> {
         let wire = request::build(&self.profile, request)?;
-        let body = serde_json::to_vec(&wire.body)
-            .map_err(|error| origin.error(ModelErrorKind::BadRequest, "the request is no JSON").with_source(error))?;
+        let body = wire.bytes().map_err(|error| origin.error(ModelErrorKind::BadRequest, "the request is no JSON").with_source(error))?;
         let mut http = self.request(origin, Method::POST, &wire.url, body.into(), &wire.headers)?;
         http.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         http.headers_mut().entry(header::ACCEPT).or_insert(HeaderValue::from_static("text/event-stream, application/json"));

@@ -2,6 +2,7 @@
 
 use ac_core::{ModelError, ModelRequest};
 use http::HeaderMap;
+use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -26,6 +27,52 @@ pub struct WireRequest {
 impl WireRequest {
     pub(crate) fn post(profile: &Profile, path: &str, body: Map<String, Value>) -> Self {
         Self { url: profile.url(path), headers: profile.headers.clone(), body: Value::Object(body) }
+    }
+
+    /// The body as it is sent. Properties of a schema stand in the order in which the schema requires them, since many servers make their
+    /// model fill them in as they stand.
+    ///
+    /// # Errors
+    /// None that a JSON value can cause.
+    pub fn bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(&Ordered(&self.body))
+    }
+}
+
+/// A value whose objects have their fields by name, but for the properties of a schema.
+struct Ordered<'a>(&'a Value);
+
+impl Serialize for Ordered<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Array(list) => serializer.collect_seq(list.iter().map(Ordered)),
+            Value::Object(fields) => {
+                let required = fields.get("required").and_then(Value::as_array);
+                let mut map = serializer.serialize_map(Some(fields.len()))?;
+                for (name, value) in fields {
+                    match (name.as_str(), required, value) {
+                        ("properties", Some(required), Value::Object(properties)) => {
+                            map.serialize_entry(name, &Properties(properties, required))?
+                        }
+                        _ => map.serialize_entry(name, &Ordered(value))?,
+                    }
+                }
+                map.end()
+            }
+            other => other.serialize(serializer),
+        }
+    }
+}
+
+/// Required properties first.
+struct Properties<'a>(&'a Map<String, Value>, &'a [Value]);
+
+impl Serialize for Properties<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let place = |name: &str| self.1.iter().position(|required| required == name).unwrap_or(usize::MAX);
+        let mut properties: Vec<_> = self.0.iter().collect();
+        properties.sort_by_key(|(name, _)| place(name));
+        serializer.collect_map(properties.into_iter().map(|(name, value)| (name, Ordered(value))))
     }
 }
 

@@ -31,8 +31,8 @@ pub(crate) fn schema(request: &ModelRequest) -> Value {
         .map(|tool| {
             json!({
                 "type": "object",
-                "properties": {"tool": {"const": tool.name}, "arguments": crate::schema::inlined(&tool.input_schema)},
-                "required": ["tool", "arguments"],
+                "properties": {"action": {"const": tool.name}, "arguments": crate::schema::inlined(&tool.input_schema)},
+                "required": ["action", "arguments"],
                 "additionalProperties": false,
             })
         })
@@ -54,7 +54,8 @@ pub(crate) fn rewrite(request: &ModelRequest) -> ModelRequest {
     plain.instructions = Some(instructions(request).into());
     plain.tools = Arc::new([]);
     plain.tool_choice = ToolChoice::Auto;
-    plain.messages = request.messages.iter().flat_map(told).collect();
+    let mut taken = vec![];
+    plain.messages = request.messages.iter().flat_map(|message| told(message, &mut taken)).collect();
     plain
 }
 
@@ -66,8 +67,10 @@ fn instructions(request: &ModelRequest) -> String {
     }
     text.push_str(
         "You act through tools. Answer with exactly one JSON object and nothing else.\n\
-         To use a tool: {\"tool\": \"NAME\", \"arguments\": {…}}. You get its result and answer again.\n\
-         When the task is done, or to talk to the person: {\"answer\": \"…\"}. Do what was asked before you answer.\n\nTools:\n",
+         To use a tool: {\"action\": \"NAME\", \"arguments\": {…}}. You get its result and answer again.\n\
+         When the task is done, or to talk to the person: {\"answer\": \"…\"}. Do what was asked before you answer.\n\
+         Look at what exists before you change it, and change no more than was asked. What does not exist yet is made, not looked at. \
+         Go on with what a result tells you; never take an action again that failed or whose result you have.\n\nTools:\n",
     );
     for tool in offered(request) {
         text.push_str(&format!("- {}: {} Arguments: {}\n", tool.name, tool.description.trim(), brief(&tool.input_schema)));
@@ -76,7 +79,7 @@ fn instructions(request: &ModelRequest) -> String {
         let example: serde_json::Map<String, Value> = required(&tool.input_schema).map(|name| (name.to_owned(), json!("…"))).collect();
         text.push_str(&format!(
             "\nExamples of an answer:\n{}\n{}\n",
-            json!({"tool": tool.name, "arguments": example}),
+            json!({"action": tool.name, "arguments": example}),
             json!({"answer": "Done: the port is 8080 now."})
         ));
     }
@@ -106,8 +109,12 @@ fn brief(schema: &Value) -> String {
     format!("{}.", told.join("; "))
 }
 
+/// An action that was taken, and what came of it.
+type Taken = (String, String);
+
 /// A message whose calls became text: what was said and the first action are one message of the model, each result is one of the person.
-fn told(message: &Arc<Message>) -> Vec<Arc<Message>> {
+/// Small models walk in circles; an action that brings what it brought before says so.
+fn told(message: &Arc<Message>, taken: &mut Vec<Taken>) -> Vec<Arc<Message>> {
     if message.role != Role::Assistant {
         return vec![Arc::clone(message)];
     }
@@ -127,8 +134,15 @@ fn told(message: &Arc<Message>) -> Vec<Arc<Message>> {
         return all;
     }
     for call in calls {
-        say(Role::Assistant, json!({"tool": call.name, "arguments": call.args}).to_string(), vec![]);
-        let (result, files) = result(call);
+        let action = json!({"action": call.name, "arguments": call.args}).to_string();
+        let (mut result, files) = result(call);
+        let this = (action.clone(), result.clone());
+        if taken.contains(&this) {
+            result.push_str("\nThis is what the same action brought before. Take another one, or answer.");
+        } else {
+            taken.push(this);
+        }
+        say(Role::Assistant, action, vec![]);
         say(Role::User, result, files);
     }
     all

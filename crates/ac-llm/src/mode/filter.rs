@@ -127,7 +127,11 @@ impl Filter {
             (How::Action, Shape::Plain) => return tell("", 0, part.text),
             (How::Action, Shape::Unknown) => {
                 let value: Value = serde_json::from_str(held.held.trim()).unwrap_or_default();
-                if let Some(answer) = value.get("answer").filter(|_| value.get("tool").is_none()).and_then(Value::as_str) {
+                if let Some(answer) = value
+                    .get("answer")
+                    .filter(|_| ["action", "tool"].iter().all(|field| value.get(*field).is_none()))
+                    .and_then(Value::as_str)
+                {
                     return tell(answer, 0, answer.to_owned());
                 }
                 repair::call(&value, &offered)

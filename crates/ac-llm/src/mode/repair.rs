@@ -48,7 +48,7 @@ pub(super) fn single_call<'t>(text: &'t str, offered: &dyn Fn(&str) -> bool) -> 
 pub(super) fn call(value: &Value, offered: &dyn Fn(&str) -> bool) -> Option<ToolCallPart> {
     let fields = value.as_object()?;
     let inner = fields.get("function").and_then(Value::as_object).unwrap_or(fields);
-    let name = ["name", "tool", "function", "tool_name"].iter().find_map(|field| inner.get(*field)?.as_str())?;
+    let name = ["name", "action", "tool", "function", "tool_name"].iter().find_map(|field| inner.get(*field)?.as_str())?;
     if !offered(name) {
         return None;
     }

@@ -63,9 +63,12 @@ fn call(repaired: bool) -> Part {
 
 #[test]
 fn a_constrained_answer_is_a_call_or_words() {
-    let read = |text| answer(ToolCallMode::JsonAction, text);
-    let (parts, reason, told) = read(r#"{"tool": "view", "arguments": {"path": "a"}}"#);
-    assert_eq!((parts, reason, told.as_str()), (vec![call(false)], FinishReason::ToolCalls, ""));
+    let read = |text: &str| answer(ToolCallMode::JsonAction, text);
+    // A server that does not hold its model to the schema gets other words for the same.
+    for word in ["action", "tool", "name"] {
+        let (parts, reason, told) = read(&format!(r#"{{"{word}": "view", "arguments": {{"path": "a"}}}}"#));
+        assert_eq!((parts, reason, told.as_str()), (vec![call(false)], FinishReason::ToolCalls, ""));
+    }
     let (parts, reason, told) = read(" {\n \"answer\" : \"Port \\\"80\\\" \\u00e9 \\ud83d\\ude00 \\n done\" }");
     assert_eq!(
         (parts, reason, told.as_str()),
@@ -73,10 +76,10 @@ fn a_constrained_answer_is_a_call_or_words() {
     );
     // A server that ignores the schema, an unknown tool, an answer that was cut off.
     assert_eq!(read("Just words.").0, [Part::text("Just words.")]);
-    let unknown = r#"{"tool": "rm", "arguments": {}}"#;
+    let unknown = r#"{"action": "rm", "arguments": {}}"#;
     assert_eq!(read(unknown).0, [Part::text(unknown)]);
     assert_eq!(read(r#"{"answer": "half of it \u00"#).0, [Part::text("half of it ")]);
-    assert_eq!(read(r#"{"tool": "view", "argum"#).0, [Part::text(r#"{"tool": "view", "argum"#)]);
+    assert_eq!(read(r#"{"action": "view", "argum"#).0, [Part::text(r#"{"action": "view", "argum"#)]);
 }
 
 #[test]
@@ -120,7 +123,7 @@ fn a_constrained_request_has_a_schema_instead_of_tools_and_a_history_of_text() {
     assert!(body.get("tools").is_none());
     let forms = body["response_format"]["json_schema"]["schema"]["anyOf"].as_array().unwrap();
     assert_eq!(forms.len(), 3);
-    assert_eq!(forms[0]["properties"]["tool"], json!({"const": "view"}));
+    assert_eq!(forms[0]["properties"]["action"], json!({"const": "view"}));
     assert_eq!(forms[2]["required"], json!(["answer"]));
     let messages = body["messages"].as_array().unwrap();
     let system = messages[0]["content"].as_str().unwrap();
@@ -134,9 +137,9 @@ fn a_constrained_request_has_a_schema_instead_of_tools_and_a_history_of_text() {
         told,
         [
             ("user", "set the port"),
-            ("assistant", r#"{"arguments":{"path":"a"},"tool":"view"}"#),
+            ("assistant", r#"{"action":"view","arguments":{"path":"a"}}"#),
             ("user", "view returned:\nport=1"),
-            ("assistant", r#"{"arguments":{},"tool":"list"}"#),
+            ("assistant", r#"{"action":"list","arguments":{}}"#),
             ("user", "list was not run: not now"),
         ]
     );
@@ -145,4 +148,47 @@ fn a_constrained_request_has_a_schema_instead_of_tools_and_a_history_of_text() {
     let constrained: Value =
         crate::request::build(&Profile::new("o", Api::Ollama, "http://x").tool_calls(ToolCallMode::JsonAction), &request).unwrap().body;
     assert!(constrained["format"]["anyOf"].is_array());
+}
+
+#[test]
+fn an_action_that_brings_nothing_new_says_so() {
+    let mut request = request();
+    for (n, (path, result)) in [("a", "port=1"), ("a", "port=1"), ("b", "port=1"), ("a", "port=2")].into_iter().enumerate() {
+        let mut call = ToolCallPart::new(format!("c{n}").as_str(), "view", json!({"path": path}));
+        call.state = ToolCallState::Result { output: ToolOutput::text(result), is_error: false };
+        request.messages.push(Arc::new(Message::new(
+            format!("a{n}").as_str(),
+            Role::Assistant,
+            vec![Part::ToolCall(call)],
+            Default::default(),
+        )));
+    }
+    let body = crate::request::build(&profile(ToolCallMode::JsonAction), &request).unwrap().body;
+    let results: Vec<bool> = body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|message| {
+            let text = message["content"].as_str()?;
+            (message["role"] == "user" && text.starts_with("view returned")).then(|| text.contains("brought before"))
+        })
+        .collect();
+    assert_eq!(results, [false, true, false, false]);
+}
+
+/// Servers let a model write properties in the order of the schema, so what decides comes first: the tool, then what is required.
+#[test]
+fn a_schema_is_sent_in_the_order_in_which_it_is_to_be_filled_in() {
+    let mut request = request();
+    let schema = json!({"type": "object", "properties": {"content": {"type": "string"}, "mode": {"type": "string"}, "path": {"type": "string"}}, "required": ["path", "content"]});
+    request.tools = Arc::new([ToolDefinition::new("write", "Writes.", schema)]);
+    for mode in [ToolCallMode::JsonAction, ToolCallMode::Native] {
+        let sent = String::from_utf8(crate::request::build(&profile(mode), &request).unwrap().bytes().unwrap()).unwrap();
+        let at = |text: &str| sent.find(text).unwrap_or_else(|| panic!("{text} is not in {sent}"));
+        assert!(at("\"path\":{") < at("\"content\":{") && at("\"content\":{") < at("\"mode\":{"), "{sent}");
+        let read: Value = serde_json::from_str(&sent).unwrap();
+        assert_eq!(read, crate::request::build(&profile(mode), &request).unwrap().body);
+    }
+    let sent = String::from_utf8(crate::request::build(&profile(ToolCallMode::JsonAction), &request).unwrap().bytes().unwrap()).unwrap();
+    assert!(sent.find("\"action\":{\"const\"") < sent.find("\"arguments\":{"), "{sent}");
 }

@@ -102,3 +102,6 @@ impl Decode for Decoder {
         self.last.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -73,6 +73,8 @@ impl Decoder {
                     self.choice(choice, out);
                 }
             }
+        } else if failed.is_none() && fields.contains_key("detail") {
+            return Err(self.setup.in_answer(&chunk));
         }
         failed.map_or(Ok(()), Err)
     }
@@ -112,7 +114,7 @@ impl Decoder {
         if let Some(call @ Value::Object(_)) = delta.get_mut("function_call")
             && let function = call.take()
             && (function.get("name").and_then(Value::as_str).is_some_and(|name| !name.is_empty()) || !self.calls.is_empty())
-            && !delta.contains_key("tool_calls")
+            && delta.get("tool_calls").and_then(Value::as_array).is_none_or(Vec::is_empty)
         {
             self.fragment(&mut serde_json::json!({"index": 0, "function": function}), out);
         }
@@ -275,7 +277,8 @@ impl Decode for Decoder {
     }
 
     fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<Finish, ModelError> {
-        if self.finish.is_none() && !self.done {
+        // An end mark alone, without one chunk before it, ends no answer.
+        if self.finish.is_none() && !(self.done && self.chunks) {
             return Err(self.setup.origin.truncated());
         }
         self.parts.close_all(out);

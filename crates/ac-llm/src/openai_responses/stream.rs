@@ -180,7 +180,7 @@ impl Decoder {
         self.parts.set_opaque(part, "item", Value::Object(back.collect()));
     }
 
-    fn response(&mut self, mut response: Value, out: &mut Vec<ModelEvent>) {
+    fn response(&mut self, mut response: Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if let Some(Value::Array(output)) = response.get_mut("output").map(Value::take) {
             for (at, item) in (0..).zip(output) {
                 match self.items.get(&at).filter(|item| item.done) {
@@ -192,7 +192,11 @@ impl Decoder {
                 }
             }
         }
+        if response.get("status").and_then(Value::as_str) == Some("failed") {
+            return Err(self.setup.in_answer(&response));
+        }
         self.last = Some(response);
+        Ok(())
     }
 }
 
@@ -242,7 +246,7 @@ impl Decode for Decoder {
                 }
             }
             "response.completed" | "response.incomplete" | "response.done" => {
-                self.response(event.get_mut("response").map(Value::take).unwrap_or_default(), out);
+                self.response(event.get_mut("response").map(Value::take).unwrap_or_default(), out)?;
                 return Ok(Flow::Stop);
             }
             "response.failed" | "error" => {
@@ -262,8 +266,7 @@ impl Decode for Decoder {
         if let Some("queued" | "in_progress") = document.get("status").and_then(Value::as_str) {
             return Err(self.setup.origin.protocol("the response goes on in the background, which is not waited for"));
         }
-        self.response(document, out);
-        Ok(())
+        self.response(document, out)
     }
 
     fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<Finish, ModelError> {
@@ -277,7 +280,6 @@ impl Decode for Decoder {
             ("incomplete", Some("max_output_tokens" | "max_tokens")) => FinishReason::Length,
             ("incomplete", Some("content_filter")) => FinishReason::ContentFilter,
             ("incomplete" | "cancelled", _) => FinishReason::Other,
-            ("failed", _) => FinishReason::Error,
             _ if self.parts.has_calls() => FinishReason::ToolCalls,
             _ if !self.refusal.is_empty() => FinishReason::Refusal,
             _ => FinishReason::Stop,

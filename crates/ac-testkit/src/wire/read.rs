@@ -135,7 +135,9 @@ fn result(case: &Case, assembled: Assembler, error: Option<ModelError>, started:
     );
     set("tool_calls", parts.iter().filter_map(call).collect());
     set("opaque", opaque(&parts).into());
-    set("finish_reason", finish.as_ref().map_or(Value::Null, |finish| reason(finish).into()));
+    // What the provider did not say is null, whatever the adapter concludes from the rest.
+    let said = finish.as_ref().filter(|finish| finish.raw_reason.is_some());
+    set("finish_reason", said.map_or(Value::Null, |finish| reason(finish).into()));
     // In these protocols alone a refusal is a text of its own.
     let refusal = finish.as_ref().and_then(|finish| finish.explanation.clone()).filter(|_| case.api.starts_with("openai"));
     set("refusal", refusal.into());

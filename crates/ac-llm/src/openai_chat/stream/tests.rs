@@ -209,3 +209,40 @@ fn a_refusal_is_no_text() {
         answer(&sse(&[delta(json!({"content": null, "refusal": "I can't"}), None), delta(json!({"refusal": " help"}), Some("stop"))]));
     assert_eq!((parts.len(), finish.reason, finish.explanation.as_deref()), (0, FinishReason::Refusal, Some("I can't help")));
 }
+
+// Old servers fill both places; an empty list of calls is no list of calls.
+#[test]
+fn a_call_in_the_old_field_counts_beside_an_empty_new_one() {
+    for calls in [Value::Null, json!([])] {
+        let said = json!({"content": null, "tool_calls": calls, "function_call": {"name": "f", "arguments": "{\"x\":1}"}});
+        let (parts, _) = answer(&sse(&[delta(said, Some("function_call"))]));
+        assert_eq!(calls_of(&parts), [("f".to_owned(), json!({"x": 1}))]);
+    }
+}
+
+fn calls_of(parts: &[Part]) -> Vec<(String, Value)> {
+    calls(parts).into_iter().map(|(_, name, args)| (name, args)).collect()
+}
+
+// Servers that run behind a gateway put their own error bodies into the stream.
+#[test]
+fn errors_without_an_error_field_are_found_in_a_stream() {
+    for error in [
+        json!({"object": "error", "message": "too long", "type": "BadRequestError", "param": null, "code": 400}),
+        json!({"type": "error", "message": "too long"}),
+        json!({"detail": "too long"}),
+        json!({"detail": {"message": "too long"}}),
+    ] {
+        let (events, finish) = read((sse(&[delta(json!({"content": "a"}), None), error.clone()]) + "data: [DONE]\n\n").as_bytes(), 5);
+        assert_eq!(events.len(), 1, "{error}: what came before is kept");
+        assert_eq!(finish.unwrap_err().provider_message.as_deref(), Some("too long"), "{error}");
+    }
+}
+
+#[test]
+fn an_end_mark_alone_is_no_answer() {
+    for body in ["data: [DONE]\n\n", ": keep-alive\n\ndata: [DONE]\n\n", "data: {\"id\":\"x\"}\n\ndata: [DONE]\n\n"] {
+        let (events, finish) = read(body.as_bytes(), 4);
+        assert_eq!((events.len(), finish.unwrap_err().kind), (0, ModelErrorKind::Truncated), "{body}");
+    }
+}

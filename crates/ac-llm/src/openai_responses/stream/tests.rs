@@ -104,3 +104,15 @@ fn a_failure_inside_the_stream_is_an_error() {
     }
     assert_eq!(read(&[json!({"type": "response.created", "response": {}})]).unwrap_err(), ModelErrorKind::Truncated);
 }
+
+#[test]
+fn a_response_that_failed_is_an_error_however_it_is_told() {
+    let failed = json!({"status": "failed", "output": [], "error": null});
+    assert_eq!(read(&[json!({"type": "response.done", "response": failed})]).unwrap_err(), ModelErrorKind::Server);
+    let request = ModelRequest::new("p/m", vec![]);
+    let head = AnswerHead::new(200, http::HeaderMap::new(), SystemTime::UNIX_EPOCH);
+    let mut reader = AnswerReader::new(&Profile::new("p", Api::OpenAiResponses, "http://x"), &request, head, AnswerLimits::default());
+    let mut told = vec![];
+    reader.push(failed.to_string().as_bytes(), &mut told).unwrap();
+    assert_eq!(reader.end(&mut told).unwrap_err().kind, ModelErrorKind::Server);
+}
