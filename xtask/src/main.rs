@@ -3,6 +3,7 @@
 
 mod browser;
 mod cargo;
+mod entries;
 mod features;
 mod layers;
 mod licences;
@@ -22,7 +23,7 @@ cargo xtask TASK
 
   ci         all that a change must pass, in this order: fmt, layers, tidy, clippy, test, features, docs, deny
   layers     the house stands as xtask/layers.toml says: dependencies, trees, forbidden code
-  tidy       sizes and names of files, first lines, words, links, invariants and their checks, generated text
+  tidy       sizes and names of files, first lines, words, links, invariants and their checks, examples of entry types, generated text
   features   every crate with none, each, the default and all of its features; --pairs: each pair as well
   generate   writes the generated parts of documents
   docs       generate, then the API documentation without a warning

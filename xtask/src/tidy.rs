@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    cargo, page,
+    cargo, entries, page,
     source::{self, SourceFile},
     words::{Scope, Words},
 };
@@ -30,6 +30,7 @@ pub(crate) fn run(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     found.extend(invariants(&files));
     found.extend(links(&files));
     found.extend(hidden_lines(&files));
+    found.extend(entries::unexplained(&files));
     found.extend(Words::read(root)?.find(&files, |scope| scope == Scope::Text));
     found.extend(page::stale(root, &files, &cargo::metadata(root)?)?);
     Ok(found)

@@ -27,6 +27,29 @@ use crate::{Accepted, RunError, RunErrorKind, RunHandle, RunOrigin, Runtime, Run
 /// A model, instructions and tools.
 ///
 /// What it does for a prompt is a run like any other: stored, and resumable by any process that opens the same store. Cheap to clone.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use ac_agent::{Agent, ChunkBody, RunError, StreamOptions};
+/// use ac_core::{Clock, Ids, ModelProvider};
+/// use ac_storage::MemoryStorage;
+/// use futures::StreamExt;
+///
+/// async fn ask(model: Arc<dyn ModelProvider>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Result<String, Box<dyn std::error::Error>> {
+///     let store = Arc::new(MemoryStorage::new());
+///     let agent = Agent::builder("helper", "openai/gpt-5", model, store, clock, ids).instructions("You help.").build()?;
+///     let mut stream = agent.stream("Why do lighthouses flash?", StreamOptions::default()).await?;
+///     let mut answer = String::new();
+///     while let Some(chunk) = stream.next().await {
+///         if let ChunkBody::TextDelta { text } = chunk.body {
+///             answer.push_str(&text);
+///         }
+///     }
+///     Ok(answer)
+/// }
+/// # let _ = (ask, RunError::code);
+/// ```
 #[derive(Clone)]
 pub struct Agent {
     inner: Arc<Inner>,

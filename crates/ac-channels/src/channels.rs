@@ -27,6 +27,26 @@ use crate::{
 };
 
 /// The chat channels of one controller. A cheap handle; clones are the same channels.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use ac_channels::{Channels, Slack};
+/// use ac_controller::AgentController;
+/// use ac_storage::Storage;
+///
+/// async fn open(controller: AgentController, storage: Arc<dyn Storage>, key: Vec<u8>) -> Result<Channels, Box<dyn std::error::Error>> {
+///     let channels = Channels::builder(controller.clone())
+///         .storage(storage) // the controller's own
+///         .key(key) // 32 random bytes, the same after a restart
+///         .adapter(Slack::new("signing secret", "xoxb-token"))
+///         .build()?;
+///     controller.init().await?;
+///     channels.start().await?;
+///     Ok(channels) // requests of the platform go to `Channels::receive`
+/// }
+/// # let _ = open;
+/// ```
 #[derive(Clone)]
 pub struct Channels(pub(crate) Arc<Shared>);
 

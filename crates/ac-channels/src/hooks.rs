@@ -7,6 +7,27 @@ use async_trait::async_trait;
 use crate::event::{Conversation, Speaker};
 
 /// A decision of the host about who talks with what, and who may decide. Every method has a default.
+///
+/// ```
+/// use ac_channels::{About, ChannelHooks, Deciding};
+/// use ac_core::ResourceId;
+/// use async_trait::async_trait;
+///
+/// /// Threads of direct messages belong to the person; only Grace decides in channels.
+/// struct Ours;
+///
+/// #[async_trait]
+/// impl ChannelHooks for Ours {
+///     async fn resolve_resource_id(&self, about: &About<'_>) -> Option<ResourceId> {
+///         about.conversation.direct.then(|| about.speaker.id.as_str().into())
+///     }
+///
+///     async fn may_decide(&self, decision: &Deciding<'_>) -> bool {
+///         decision.about.conversation.direct || decision.about.speaker.id == "U-GRACE"
+///     }
+/// }
+/// # drop(Ours);
+/// ```
 #[async_trait]
 pub trait ChannelHooks: Send + Sync + 'static {
     /// Who the thread of a new conversation belongs to; `None` is `channel:<conversation id>`. Asked once per conversation (SPEC N-6).

@@ -21,6 +21,20 @@ use crate::{
 /// Makes an [`AgentController`].
 ///
 /// Needed: a store, a way to models, at least one mode.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use ac_controller::{AgentController, ControllerErrorKind, Mode};
+/// use ac_storage::MemoryStorage;
+///
+/// // What is wrong with a configuration is said by `build`, with a kind and a stable code.
+/// let incomplete = AgentController::builder().storage(Arc::new(MemoryStorage::new())).mode(Mode::new("chat")).build();
+/// assert_eq!(incomplete.err().map(|error| error.kind()), Some(ControllerErrorKind::Incomplete));
+///
+/// let twice = AgentController::builder().mode(Mode::new("chat")).mode(Mode::new("chat")).build();
+/// assert_eq!(twice.err().map(|error| error.kind()), Some(ControllerErrorKind::DuplicateMode));
+/// ```
 #[must_use]
 pub struct ControllerBuilder {
     id: ControllerId,

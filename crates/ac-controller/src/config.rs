@@ -36,6 +36,19 @@ where
 }
 
 /// Who does the work of a controller: instructions and tools that every mode shares.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use ac_controller::AgentConfig;
+/// use ac_core::Tool;
+/// use ac_tools::{AskUser, SubmitPlan};
+///
+/// let agent = AgentConfig::new("coder")
+///     .instructions("You are a careful programmer.")
+///     .tools([Arc::new(AskUser) as Arc<dyn Tool>, Arc::new(SubmitPlan)]);
+/// # drop(agent);
+/// ```
 #[derive(Clone)]
 pub struct AgentConfig {
     pub(crate) id: AgentId,

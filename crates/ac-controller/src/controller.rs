@@ -32,6 +32,29 @@ use crate::{
 const TIDY: Duration = Duration::from_secs(5);
 
 /// Holds the configuration of an agent application and its sessions. A cheap handle; clones are the same controller.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use ac_controller::{AgentConfig, AgentController, ControllerError, Mode};
+/// use ac_core::{ModelError, ModelErrorKind, ModelId, ModelProvider};
+/// use ac_storage::MemoryStorage;
+///
+/// # fn connect(_: &ModelId) -> Result<Arc<dyn ModelProvider>, ModelError> { Err(ModelError::new(ModelErrorKind::Auth, "no key")) }
+/// # async fn run() -> Result<(), ControllerError> {
+/// let controller = AgentController::builder()
+///     .storage(Arc::new(MemoryStorage::new()))
+///     .models(connect)
+///     .agent(AgentConfig::new("helper").instructions("You help."))
+///     .mode(Mode::new("chat").model("openai/gpt-5"))
+///     .build()?;
+/// controller.init().await?; // goes on with what an earlier process left
+/// let session = controller.create_session("ada").await?;
+/// session.send_message("Hello").await?;
+/// controller.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct AgentController(Arc<Shared>);
 
@@ -58,6 +81,14 @@ pub(crate) struct Shared {
 }
 
 /// Which session, and how it begins.
+///
+/// ```
+/// use ac_controller::SessionRequest;
+///
+/// let request = SessionRequest::new("ada").scope("second window").thread("notes").tag("project", "site");
+/// assert_eq!(request.key().to_string(), "ada::second window");
+/// assert!(!request.is_plain());
+/// ```
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct SessionRequest {

@@ -9,6 +9,25 @@ use crate::{AgentController, ControllerBuilder, ControllerError, ControllerError
 ///
 /// They share nothing but the store: each has its own sessions, runs and threads. A thread that one of them made is no other's, also where
 /// it belongs to the same resource.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use ac_controller::{AgentController, Host, Mode};
+/// use ac_core::{ModelError, ModelErrorKind, ModelId, ModelProvider};
+/// use ac_storage::MemoryStorage;
+///
+/// # fn connect(_: &ModelId) -> Result<Arc<dyn ModelProvider>, ModelError> { Err(ModelError::new(ModelErrorKind::Auth, "no key")) }
+/// let mode = || Mode::new("chat").model("openai/gpt-5");
+/// let host = Host::builder()
+///     .storage(Arc::new(MemoryStorage::new()))
+///     .controller(AgentController::builder().id("support").models(connect).mode(mode()))
+///     .controller(AgentController::builder().id("code").models(connect).mode(mode()))
+///     .build()?;
+/// assert_eq!(host.controllers().count(), 2);
+/// assert!(host.controller("code").is_ok() && host.controller("sales").is_err());
+/// # Ok::<(), ac_controller::ControllerError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Host {
     controllers: Arc<BTreeMap<ControllerId, AgentController>>,

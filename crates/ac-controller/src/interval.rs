@@ -16,6 +16,17 @@ type Tick = Arc<dyn Fn() -> BoxFuture<'static, Result<(), ControllerError>> + Se
 type Shutdown = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Something that a controller does again and again while it runs (SPEC C-20).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use ac_controller::{AgentController, Interval};
+///
+/// # async fn run(controller: &AgentController) {
+/// let tidy = Interval::new("tidy", Duration::from_secs(3600), || async { Ok(()) }).delayed();
+/// controller.register_interval(tidy).await;
+/// # }
+/// ```
 #[derive(Clone)]
 #[must_use]
 pub struct Interval {

@@ -5,6 +5,19 @@ use ac_core::{ModeId, ModelId, Tool};
 /// A named operating profile: instructions, tools, what of them is visible, a model, and where its approved plans lead.
 ///
 /// What a mode says holds for a run from its start to its end; only an approved plan moves a run to another mode.
+///
+/// ```
+/// use ac_controller::Mode;
+///
+/// let plan = Mode::new("plan")
+///     .name("Plan")
+///     .instructions("Look, ask, and hand in a plan. Change nothing.")
+///     .model("openai/gpt-5")
+///     .available_tools(["view", "find_files", "ask_user", "submit_plan"])
+///     .transitions_to("build");
+/// assert!(plan.offers("view") && !plan.offers("write_file"));
+/// assert_eq!(plan.target().map(|mode| mode.as_str()), Some("build"));
+/// ```
 #[derive(Clone)]
 pub struct Mode {
     pub(crate) id: ModeId,

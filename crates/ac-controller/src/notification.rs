@@ -5,6 +5,16 @@ use serde_json::{Map, Value, json};
 use crate::Signal;
 
 /// Something from outside that the model of a thread may want to know (WIRE section 8). Its serde form is the one on the wire.
+///
+/// ```
+/// use ac_controller::{Notification, NotificationPriority, Session};
+///
+/// # async fn run(session: &Session) -> Result<(), ac_controller::ControllerError> {
+/// let mail = Notification::new("mail", "message", "Grace asks for the figures.").priority(NotificationPriority::High).dedupe_key("mail-17");
+/// session.send_notification(mail).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[must_use]

@@ -4,6 +4,15 @@ use serde_json::{Map, Value};
 /// Something that happened, for the model to know: not the words of a person (SPEC S-14…S-23).
 ///
 /// It never counts as a person's message: it declines no approval, and does not renew a run's budget.
+///
+/// ```
+/// use ac_controller::{Session, Signal, WhenIdle};
+///
+/// # async fn run(session: &Session) -> Result<(), ac_controller::ControllerError> {
+/// session.send_signal(Signal::new("ci", "The build is red.").if_idle(WhenIdle::Persist)).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Signal {

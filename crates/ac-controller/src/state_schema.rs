@@ -7,6 +7,14 @@ use crate::{ControllerError, ControllerErrorKind};
 /// What the state of a session must look like: a JSON Schema of an object, checked at every change of the state as a whole (SPEC A-1, A-3).
 ///
 /// The `default` of each property is its value at the beginning, unless the initial state has another.
+///
+/// ```
+/// use ac_controller::StateSchema;
+/// use serde_json::json;
+///
+/// let schema = StateSchema::new(json!({ "type": "object", "properties": { "count": { "type": "integer", "default": 0 } } }));
+/// # let _ = schema;
+/// ```
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct StateSchema {

@@ -14,6 +14,18 @@ use crate::{
 };
 
 /// What a client draws of a session (SPEC D-1 to D-20). Copying one copies pointers, not text.
+///
+/// ```
+/// use ac_core::{DisplayState, Event, display::reduce};
+///
+/// /// The same state that a session shows, folded from its events.
+/// fn fold(events: &[Event]) -> DisplayState {
+///     let mut state = DisplayState::default();
+///     events.iter().for_each(|event| reduce(&mut state, event));
+///     state
+/// }
+/// assert!(!fold(&[]).is_running);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct DisplayState {

@@ -13,6 +13,19 @@ use crate::{
 };
 
 /// One event of a session.
+///
+/// ```
+/// use ac_core::{Event, EventBody};
+///
+/// fn tell(event: &Event) {
+///     match &event.body {
+///         EventBody::ToolStart { tool, args, .. } => println!("{tool} {args}"),
+///         EventBody::AgentEnd { reason, .. } => println!("the end: {}", reason.as_str()),
+///         _ => {} // there will be more
+///     }
+/// }
+/// # let _ = tell;
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// The activation of the session that told it. `seq` counts within it.
@@ -438,6 +451,16 @@ pub enum ModelScope {
 }
 
 /// A thread, as events and listings show it.
+///
+/// ```
+/// use ac_core::event::ThreadInfo;
+///
+/// fn line(thread: &ThreadInfo) -> String {
+///     let title = if thread.title.is_empty() { thread.id.as_str() } else { &thread.title };
+///     format!("{title} ({})", thread.updated_at)
+/// }
+/// # let _ = line;
+/// ```
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ThreadInfo {
     /// Its id.

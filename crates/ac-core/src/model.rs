@@ -12,6 +12,31 @@ use crate::{CancelToken, ErrorInfo, Message, ModelId, Part, ToolDefinition, erro
 /// A way to a language model.
 ///
 /// A provider never retries: retrying is a policy that the driver applies, because only the driver knows what was shown already.
+///
+/// ```
+/// use ac_core::{
+///     CancelToken, FinishReason, ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream, Part, model::Finish,
+/// };
+/// use async_trait::async_trait;
+/// use futures::stream;
+///
+/// /// Repeats what it is told.
+/// struct Echo;
+///
+/// #[async_trait]
+/// impl ModelProvider for Echo {
+///     async fn stream(&self, request: ModelRequest, _: CancelToken) -> Result<ModelStream, ModelError> {
+///         let said = request.messages.last().map(|message| message.text()).unwrap_or_default();
+///         let events = [
+///             ModelEvent::TextDelta { index: 0, text: said.clone() },
+///             ModelEvent::PartDone { index: 0, part: Part::text(said) },
+///             ModelEvent::Finish(Finish::new(FinishReason::Stop)),
+///         ];
+///         Ok(Box::pin(stream::iter(events.map(Ok))))
+///     }
+/// }
+/// # drop(Echo);
+/// ```
 #[async_trait]
 pub trait ModelProvider: Send + Sync + 'static {
     /// Asks the model. The stream yields events and then either one [`ModelEvent::Finish`] or one error, and nothing after that.

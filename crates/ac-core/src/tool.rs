@@ -19,6 +19,36 @@ use serde_json::Value;
 pub use state::{SessionState, ThreadState, ThreadValue};
 
 /// Something that a model can ask for.
+///
+/// ```
+/// use ac_core::{Suspend, Tool, ToolCategory, ToolContext, ToolDefinition, ToolEffect, ToolError, ToolOutcome, ToolOutput, ToolResume};
+/// use async_trait::async_trait;
+/// use serde_json::{Value, json};
+///
+/// /// Lets a person pick a colour.
+/// struct Pick;
+///
+/// #[async_trait]
+/// impl Tool for Pick {
+///     fn definition(&self) -> ToolDefinition {
+///         ToolDefinition::new("pick", "Lets a person pick a colour.", json!({ "type": "object" }))
+///             .category(ToolCategory::Interact)
+///             .effect(ToolEffect::ReadOnly)
+///     }
+///
+///     async fn call(&self, _: Value, _: &ToolContext) -> Result<ToolOutcome, ToolError> {
+///         let mut question = Suspend::question(json!({ "question": "Which colour?" }));
+///         question.answer_schema = Some(json!({ "enum": ["red", "blue"] }));
+///         Ok(ToolOutcome::Suspend(question)) // nothing waits meanwhile, no task and no future
+///     }
+///
+///     async fn resume(&self, with: ToolResume, _: &ToolContext) -> Result<ToolOutcome, ToolError> {
+///         let colour = with.answer.as_str().unwrap_or_default(); // fits the schema
+///         Ok(ToolOutcome::Done(ToolOutput::text(format!("They want it {colour}."))))
+///     }
+/// }
+/// assert_eq!(Pick.definition().name, "pick");
+/// ```
 #[async_trait]
 pub trait Tool: Send + Sync + 'static {
     /// What it is called, what it does, what it takes. Asked once per run.

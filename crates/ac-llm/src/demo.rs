@@ -32,6 +32,26 @@ use self::step::Step;
 pub const GUIDE: &str = "demo/guide";
 
 /// The built-in demonstration model, `demo/guide`.
+///
+/// ```
+/// use ac_core::{CancelToken, Message, ModelEvent, ModelProvider, ModelRequest, Timestamp};
+/// use ac_llm::demo::{GUIDE, Guide};
+/// use futures::StreamExt;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ac_core::ModelError> {
+/// let hello = Message::user("m1", "Hello", Timestamp::from_millis(0));
+/// let mut answer = Guide::new().stream(ModelRequest::new(GUIDE, vec![hello.into()]), CancelToken::new()).await?;
+/// let mut said = String::new();
+/// while let Some(event) = answer.next().await {
+///     if let ModelEvent::TextDelta { text, .. } = event? {
+///         said.push_str(&text);
+///     }
+/// }
+/// assert!(said.starts_with("I am demo/guide"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Guide {
     pace: Duration,

@@ -87,6 +87,15 @@ impl ModelNames {
 }
 
 /// One provider.
+///
+/// ```
+/// use ac_llm::{Api, Profile, ToolCallMode};
+///
+/// let profile = Profile::new("lab", Api::OpenAiChat, "https://models.example.com/v1/")
+///     .key_from(["LAB_API_KEY"])
+///     .tool_calls(ToolCallMode::JsonAction); // for models without a form for calls
+/// assert_eq!(&*profile.base_url, "https://models.example.com/v1");
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Profile {

@@ -17,6 +17,25 @@ use crate::{
 
 /// Routes `provider/model` to its provider. The host's own routes are looked at first, in the order in which they were added; the first
 /// that matches wins. Then come the providers that the runtime knows.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use ac_llm::{Api, Profile, Router, Transport, demo::Guide};
+///
+/// fn router(transport: Arc<dyn Transport>) -> Router {
+///     Router::builder(transport)
+///         .http(Profile::new("mine", Api::OpenAiChat, "http://127.0.0.1:8080/v1"))
+///         .provider("demo", Arc::new(Guide::new()))
+///         .build()
+/// }
+///
+/// # fn show(router: &Router) -> Result<(), ac_core::ModelError> {
+/// let model = router.resolve(&"mine/llama-3".into())?; // or a typed error that says which variable to set
+/// # drop(model);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Router {
     routes: Arc<[Route]>,

@@ -26,6 +26,17 @@ const FAREWELL: Duration = Duration::from_secs(2);
 type Client = RunningService<RoleClient, ()>;
 
 /// A server that is used. Its process, if it has one, ends with the last tool of it, or by [`McpServer::close`].
+///
+/// ```
+/// use ac_core::tool::ToolList;
+/// use ac_mcp::{McpConfig, McpError, McpServer};
+///
+/// # async fn run(config: McpConfig) -> Result<ToolList, McpError> {
+/// let server = McpServer::connect(config).await?;
+/// let tools = server.tools(); // tools like any other: hand them to an agent
+/// # Ok(tools)
+/// # }
+/// ```
 pub struct McpServer {
     config: McpConfig,
     client: Mutex<Option<Arc<Client>>>,

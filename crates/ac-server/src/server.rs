@@ -19,6 +19,17 @@ use crate::{
 };
 
 /// Serves controllers over HTTP. A cheap handle.
+///
+/// ```
+/// use ac_controller::AgentController;
+/// use ac_server::{Served, Server, ServerError};
+///
+/// fn serve(controller: AgentController) -> Result<axum::Router, ServerError> {
+///     let server = Server::builder().controller(Served::new("code", controller)).loopback_hosts().build()?;
+///     Ok(server.router()) // or `server.serve(listener, stop)`, with the limits that a public socket needs
+/// }
+/// # let _ = serve;
+/// ```
 #[derive(Clone)]
 pub struct Server(pub(crate) Arc<App>);
 

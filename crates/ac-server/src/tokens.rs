@@ -15,6 +15,19 @@ use crate::{Principal, limits::lock};
 ///
 /// The file is looked at again when it changes, at most once a second, so that a token that is added or taken away counts without a
 /// restart.
+///
+/// ```
+/// use ac_server::{TokenFile, new_token};
+///
+/// # let path = std::env::temp_dir().join(format!("tokens-{}", std::process::id()));
+/// // The token is shown once, the line goes into the file.
+/// let (token, line) = new_token("ada", &["state"], &[7; 32])?; // random bytes of yours
+/// std::fs::write(&path, line)?;
+/// let tokens = TokenFile::open(&path)?;
+/// # drop((token, tokens));
+/// # std::fs::remove_file(path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct TokenFile {
     path: PathBuf,
     read: Mutex<Read>,

@@ -12,6 +12,24 @@ use crate::{
 };
 
 /// A complete store. The five may be different objects, but threads, messages and runs must share one atomic commit.
+///
+/// ```
+/// use ac_core::Timestamp;
+/// use ac_storage::{MemoryStorage, Storage, StorageError, ThreadRecord, domain::ThreadQuery};
+///
+/// async fn titles(store: &dyn Storage) -> Result<Vec<String>, StorageError> {
+///     let page = store.threads().list(&ThreadQuery { resource: Some("ada".into()), ..ThreadQuery::default() }).await?;
+///     Ok(page.items.into_iter().map(|thread| thread.info.title).collect())
+/// }
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), StorageError> {
+/// let store = MemoryStorage::new();
+/// store.threads().create(&ThreadRecord::new("t1".into(), "ada".into(), Timestamp::from_millis(0))).await?;
+/// assert_eq!(titles(&store).await?, [""]);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Storage: Send + Sync + 'static {
     /// Threads.
     fn threads(&self) -> &dyn ThreadStore;

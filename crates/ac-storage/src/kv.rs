@@ -7,6 +7,35 @@ use async_trait::async_trait;
 use crate::StorageError;
 
 /// A key-value store with conditional batches.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// use ac_storage::{Kv, KvStorage, MemoryKv, Scan, Storage, StorageError, Versioned, Write};
+/// use async_trait::async_trait;
+///
+/// /// Another backend, and how often it was written to.
+/// struct Counted<K>(K, AtomicU64);
+///
+/// #[async_trait]
+/// impl<K: Kv> Kv for Counted<K> {
+///     async fn get(&self, key: &[u8]) -> Result<Option<Versioned>, StorageError> {
+///         self.0.get(key).await
+///     }
+///
+///     async fn scan(&self, scan: Scan) -> Result<Vec<(Vec<u8>, Versioned)>, StorageError> {
+///         self.0.scan(scan).await
+///     }
+///
+///     async fn write(&self, batch: Vec<Write>) -> Result<(), StorageError> {
+///         self.1.fetch_add(1, Ordering::Relaxed);
+///         self.0.write(batch).await
+///     }
+/// }
+///
+/// let store = KvStorage::over(Counted(MemoryKv::default(), AtomicU64::new(0))); // complete; proven by `ac_testkit::kv_conformance!`
+/// # let _: &dyn Storage = &store;
+/// ```
 #[async_trait]
 pub trait Kv: Send + Sync + 'static {
     /// What is stored under `key`.

@@ -11,6 +11,18 @@ use async_trait::async_trait;
 use crate::{Kv, KvStorage, Scan, StorageError, StorageErrorKind, Versioned, Write};
 
 /// A complete store in memory. "Durable" means: until it is dropped.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use ac_storage::{KvStorage, MemoryKv, MemoryStorage};
+///
+/// let alone = MemoryStorage::new();
+/// // Two stores over the same rows, as two processes would have them.
+/// let rows = Arc::new(MemoryKv::default());
+/// let (one, two) = (KvStorage::over(rows.clone()), KvStorage::over(rows));
+/// # drop((alone, one, two));
+/// ```
 pub type MemoryStorage = KvStorage<MemoryKv>;
 
 impl KvStorage<MemoryKv> {

@@ -68,6 +68,18 @@ pub enum Durability {
 }
 
 /// How to open a [`SledStorage`].
+///
+/// ```
+/// use ac_storage::{Durability, SledOptions, SledStorage, StorageError};
+///
+/// # async fn run() -> Result<(), StorageError> {
+/// let store = SledStorage::open(".agent").await?;
+/// store.close().await?;
+/// let faster = SledOptions::new(".agent").durability(Durability::Process).open().await?;
+/// # drop(faster);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct SledOptions {
     path: PathBuf,

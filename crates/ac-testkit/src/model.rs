@@ -19,6 +19,20 @@ use futures::StreamExt;
 use crate::{Turn, server::turn::TurnPart};
 
 /// Answers request after request with turn after turn; remembers what it was asked.
+///
+/// ```
+/// use ac_core::{CancelToken, Message, ModelProvider, ModelRequest, Timestamp};
+/// use ac_testkit::{ScriptedModel, Turn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([Turn::text("Hello.")]);
+/// let hello = Message::user("m1", "Hi", Timestamp::from_millis(0));
+/// model.stream(ModelRequest::new("scripted/model", vec![hello.into()]), CancelToken::new()).await?;
+/// assert_eq!(model.requests().len(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 pub struct ScriptedModel {
     state: Mutex<State>,

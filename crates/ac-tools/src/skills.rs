@@ -38,6 +38,18 @@ pub struct Skill {
 }
 
 /// The skills of a workspace.
+///
+/// ```
+/// use ac_tools::skills::Skills;
+/// use ac_workspace::Workspace;
+///
+/// # async fn run(workspace: &Workspace) {
+/// let skills = Skills::discover(workspace, &[".skills"]).await;
+/// for skill in skills.iter() {
+///     println!("{}: {}", skill.name, skill.description);
+/// }
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Skills {
     by_name: BTreeMap<String, Skill>,

@@ -98,6 +98,21 @@ impl<'de> Deserialize<'de> for ToolPattern {
 }
 
 /// Rules with patterns, for all tools of a host.
+///
+/// ```
+/// use ac_core::Policy;
+/// use ac_workspace::rules::ToolRules;
+/// use serde_json::json;
+///
+/// let rules = ToolRules::new()
+///     .with("execute_command(git status*)", Policy::Allow)?
+///     .with("execute_command(git push*)", Policy::Deny)?;
+/// let judge = |command: &str| rules.judge("execute_command", &json!({ "command": command }));
+/// assert_eq!(judge("git status --short"), Some(Policy::Allow));
+/// assert_eq!(judge("git status && git push"), Some(Policy::Deny));
+/// assert_eq!(judge("ls"), None);
+/// # Ok::<(), ac_workspace::rules::BadPattern>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct ToolRules(Vec<(ToolPattern, Policy)>);
 

@@ -5,6 +5,27 @@ use crate::{
 };
 
 /// Files and commands of one place. A host makes one, or one per session.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use ac_workspace::{Expect, Workspace, WorkspaceError, WorkspaceErrorKind};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = std::env::temp_dir().join(format!("workspace-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// let workspace = Workspace::local(&folder)?;
+/// let files = workspace.filesystem();
+/// files.write(Path::new("notes.txt"), b"Lighthouses".to_vec(), Expect::Absent).await?;
+/// assert_eq!(files.read(Path::new("notes.txt"), 1024).await?.bytes, b"Lighthouses");
+/// // What leads outside is refused, whatever it is that leads there.
+/// let outside = files.read(Path::new("../secret"), 1024).await.err().map(|error: WorkspaceError| error.kind());
+/// assert_eq!(outside, Some(WorkspaceErrorKind::Escape));
+/// # std::fs::remove_dir_all(folder)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Workspace {
     filesystem: Arc<dyn Filesystem>,

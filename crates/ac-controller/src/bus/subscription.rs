@@ -33,6 +33,22 @@ pub struct Resync {
 }
 
 /// Events of a session, as a stream that ends with the session or with the process. Dropping it ends it; reading it slowly delays nobody.
+///
+/// ```
+/// use ac_controller::{Delivery, Session};
+/// use futures::StreamExt;
+///
+/// # async fn run(session: &Session) {
+/// let mut events = session.subscribe();
+/// while let Some(delivery) = events.next().await {
+///     match delivery {
+///         // At the beginning, and again after this reader fell too far behind.
+///         Delivery::State(now) => println!("running: {}", now.state.is_running),
+///         Delivery::Event(event) => println!("{} {:?}", event.seq, event.body),
+///     }
+/// }
+/// # }
+/// ```
 pub struct Subscription {
     items: BoxStream<'static, Delivery>,
     source: Arc<dyn StateSource>,

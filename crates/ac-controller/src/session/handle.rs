@@ -23,6 +23,30 @@ use crate::{
 ///
 /// A cheap handle: clones, and handles that `create_session` gave out for the same key, are the same session and compare equal. Commands
 /// of a session are carried out one at a time, in the order in which they came; reads never wait for them.
+///
+/// ```
+/// use ac_controller::{AgentController, Answer, ControllerError};
+/// use ac_core::{EventBody, event::PendingKind};
+///
+/// # async fn run(controller: &AgentController) -> Result<(), ControllerError> {
+/// let session = controller.create_session("ada").await?;
+/// let mut events = session.subscribe(); // begins with the state as it stands
+/// session.submit("Tidy up the notes").await?;
+/// while let Some(event) = events.next_event().await {
+///     match &event.body {
+///         EventBody::ToolApprovalRequired { pending, .. } => drop(session.approve(pending).await?),
+///         EventBody::AgentEnd { .. } => break,
+///         _ => {}
+///     }
+/// }
+/// for wait in session.pending().await? {
+///     if wait.kind == PendingKind::Question {
+///         session.answer(&wait.id, Answer::Reply { value: "By date".into() }).await?;
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Session {
     inner: Arc<Inner>,

@@ -10,6 +10,16 @@ use serde_json::{Map, Value};
 use crate::{ControllerError, ControllerErrorKind, controller::Shared};
 
 /// What a person says: text, files, and what goes with them.
+///
+/// ```
+/// use ac_controller::UserMessage;
+/// use ac_core::message::{Author, FilePart, FileSource};
+///
+/// # let base64 = "";
+/// let picture = FilePart { media_type: "image/png".into(), source: FileSource::Base64(base64.into()), name: Some("plan.png".into()), opaque: None };
+/// let message = UserMessage::new("Build this").file(picture).id("message-7");
+/// # drop(message);
+/// ```
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct UserMessage {
