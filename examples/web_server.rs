@@ -7,6 +7,9 @@
 //! curl http://127.0.0.1:4111/api/agent-controller/coder/sessions/ada/messages -H 'content-type: application/json' \
 //!     -d '{"message": "Write a greeting into hello.txt"}'
 //! curl http://127.0.0.1:4111/api/agent-controller/coder/sessions/ada/pending                    # what waits for a person
+//! # the answer; in the id that was listed, / is written %2F and # is written %23
+//! curl http://127.0.0.1:4111/api/agent-controller/coder/sessions/ada/pending/ID -H 'content-type: application/json' \
+//!     -d '{"action": "reply", "value": "Only the file"}'
 //! ```
 //!
 //! Without tokens everybody who reaches the port may do everything, so it listens on this machine alone: see docs/http.md.
