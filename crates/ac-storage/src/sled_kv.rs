@@ -7,6 +7,7 @@
 
 mod blobs;
 mod compact;
+mod create;
 mod ledger;
 mod lock;
 mod value;
@@ -222,6 +223,7 @@ impl SledKv {
         lock::create_folder(path).map_err(|error| failed(path, error))?;
         let lock = FolderLock::take(path)?;
         compact::finish_or_undo(path).map_err(|error| failed(path, error))?;
+        create::create_if_new(path, options.cache_bytes)?;
         let db = open_sled(path, options.cache_bytes)?;
         let blobs = Blobs::open(&path.join("blobs")).map_err(|error| failed(path, error))?;
         let (groups, found) = check_whole(options, &db, &blobs)?;

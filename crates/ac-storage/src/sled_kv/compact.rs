@@ -9,7 +9,7 @@ use std::{
 use super::{
     SledOptions,
     blobs::Blobs,
-    blocking, damaged, failed, foreign, ledger, lock,
+    blocking, create, damaged, failed, foreign, ledger, lock,
     lock::FolderLock,
     open_sled,
     value::{self, Row},
@@ -49,6 +49,7 @@ fn compact(options: &SledOptions) -> Result<CompactReport, StorageError> {
     lock::create_folder(path).map_err(io)?;
     let _lock = FolderLock::take(path)?;
     finish_or_undo(path).map_err(io)?;
+    create::create_if_new(path, options.cache_bytes)?;
     let before = size(path).map_err(io)?;
     let old = open_sled(path, options.cache_bytes)?;
     let blobs = Blobs::open(&path.join("blobs")).map_err(io)?;
@@ -93,11 +94,12 @@ fn compact(options: &SledOptions) -> Result<CompactReport, StorageError> {
     Ok(CompactReport { before, after: size(path).map_err(io)?, rows, files_removed })
 }
 
-fn workshop(path: &Path) -> PathBuf {
+/// Where a database is built before it gets its name.
+pub(super) fn workshop(path: &Path) -> PathBuf {
     path.join("compacting")
 }
 
-/// Clears up after a process that died while it compacted: the old database counts until the new one has its name.
+/// Clears up after a process that died while it compacted, or made the first database: the old database counts until the new one has its name.
 pub(super) fn finish_or_undo(path: &Path) -> io::Result<()> {
     let (current, aside, workshop) = (path.join("sled"), path.join("sled.old"), workshop(path));
     if aside.exists() {
@@ -109,7 +111,7 @@ pub(super) fn finish_or_undo(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn sync_all(folder: &Path) -> io::Result<()> {
+pub(super) fn sync_all(folder: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() { sync_all(&path)? } else { std::fs::File::open(path)?.sync_all()? }

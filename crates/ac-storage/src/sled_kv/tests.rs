@@ -407,6 +407,43 @@ async fn compacting_keeps_rows_and_versions_and_drops_what_nothing_refers_to() {
     assert_eq!(files(&folder, "blobs"), 0, "the count of users came along");
 }
 
+/// sled writes its settings and their checksum one after the other, and refuses what a kill between the two leaves.
+#[tokio::test]
+async fn a_process_that_dies_while_it_makes_the_store_leaves_one_that_opens() {
+    let whole = tempfile::tempdir().unwrap();
+    drop(open_sled(whole.path(), 1 << 20).unwrap());
+    let settings = std::fs::read(whole.path().join("sled/conf")).unwrap();
+    let mut refused = 0;
+    for cut in 0..settings.len() {
+        let bare = tempfile::tempdir().unwrap();
+        std::fs::create_dir(bare.path().join("sled")).unwrap();
+        std::fs::write(bare.path().join("sled/conf"), &settings[..cut]).unwrap();
+        refused += usize::from(std::panic::catch_unwind(|| open_sled(bare.path(), 1 << 20)).map_or(true, |opened| opened.is_err()));
+
+        let folder = tempfile::tempdir().unwrap();
+        let half = compact::workshop(&folder.path().join("store")).join("sled");
+        std::fs::create_dir_all(&half).unwrap();
+        std::fs::write(half.join("conf"), &settings[..cut]).unwrap();
+        let kv = open(&options(&folder).durability(Durability::Process));
+        kv.write(any("a", b"1")).await.unwrap();
+        drop(kv);
+        assert!(open(&options(&folder)).get(b"a").await.unwrap().is_some(), "cut at {cut}");
+    }
+    assert!(refused > 0, "sled opens whatever is left: building beside is of no use any more");
+}
+
+#[tokio::test]
+async fn a_database_that_is_gone_while_the_ledger_knows_of_writes_is_a_loss_and_no_new_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let kv = open(&options(&folder).durability(Durability::Process));
+    kv.write(any("a", b"1")).await.unwrap();
+    drop(kv);
+    std::fs::remove_dir_all(folder.path().join("store/sled")).unwrap();
+    for _ in 0..2 {
+        assert_eq!(SledKv::open(&options(&folder)).unwrap_err().kind(), StorageErrorKind::Corrupt);
+    }
+}
+
 #[tokio::test]
 async fn a_process_that_dies_while_compacting_leaves_the_old_store_or_the_new_one() {
     let folder = tempfile::tempdir().unwrap();
