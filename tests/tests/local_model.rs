@@ -36,7 +36,7 @@ const TASKS: [Task; 5] = [
     Task {
         prompt: "Write a Python file sum.py with a function add(a, b) that returns the sum of both.",
         files: &[("readme.md", "An empty project.\n")],
-        done: |folder| read(folder, "sum.py").contains("def add(a, b)") && read(folder, "sum.py").contains("return a + b"),
+        done: |folder| read(folder, "sum.py").contains("def add(a") && read(folder, "sum.py").contains("return a + b"),
     },
     Task {
         prompt: "One file in this folder contains the word PASSWORD. Find it, and write its file name into found.txt.",
