@@ -140,13 +140,14 @@ pub trait MessageStore: Send + Sync + 'static {
     /// When the store does not answer.
     async fn get(&self, thread: &ThreadId, id: &MessageId) -> Result<Option<StoredMessage>, StorageError>;
 
-    /// Copies messages, oldest first, up to and without `until`, into a thread that has none. Ids are kept: they are unique per thread.
+    /// Makes the thread `to` with copies of the messages of `from`, oldest first, up to and without `until`; says how many. Ids are kept:
+    /// they are unique per thread. The thread comes into being with all of its messages: before that, and for ever where the process dies
+    /// over it, there is no such thread.
     ///
     /// # Errors
-    /// [`Exists`](crate::StorageErrorKind::Exists) when the target has messages, [`NotFound`](crate::StorageErrorKind::NotFound) without one
-    /// of the threads or `until`, [`Deleted`](crate::StorageErrorKind::Deleted), [`Conflict`](crate::StorageErrorKind::Conflict) when
-    /// somebody wrote to the target meanwhile. Nothing is to be seen of the copy then.
-    async fn copy(&self, from: &ThreadId, to: &ThreadId, until: Option<&MessageId>) -> Result<u64, StorageError>;
+    /// [`Exists`](crate::StorageErrorKind::Exists) when the id of `to` is taken, [`NotFound`](crate::StorageErrorKind::NotFound) without
+    /// `from` or `until`, [`Deleted`](crate::StorageErrorKind::Deleted) when either thread was. There is no new thread then.
+    async fn copy(&self, from: &ThreadId, to: &ThreadRecord, until: Option<&MessageId>) -> Result<u64, StorageError>;
 }
 
 /// Which messages.

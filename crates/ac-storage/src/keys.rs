@@ -82,7 +82,7 @@ pub(crate) fn child(run: &RunId, thread: &ThreadId) -> Vec<u8> {
     Key::new(b"c/").text(run.as_str()).text(thread.as_str()).done()
 }
 
-/// `d/` threads whose deletion is not finished.
+/// `d/` threads whose deletion is not finished, and copies of threads that are not: those have rows and no head.
 pub(crate) fn deletions() -> Vec<u8> {
     b"d/".to_vec()
 }

@@ -4,6 +4,7 @@
 //! may die anywhere; what has no upper bound (deleting a thread, copying one) is many batches of bounded size in an order that leaves
 //! no visible half, and can be begun again.
 
+mod copies;
 mod large;
 mod messages;
 mod runs;

@@ -153,6 +153,18 @@ pub(crate) fn peek<R: Row, T: DeserializeOwned>(store: &str, stored: &Versioned)
     read.map(|envelope| envelope.row).map_err(|error| corrupt::<R>(store, &error))
 }
 
+/// As [`peek`], of a row that is passed on as it stands: one of a newer program is not.
+pub(crate) fn known<R: Row, T: DeserializeOwned>(store: &str, stored: &Versioned) -> Result<T, StorageError> {
+    #[derive(Deserialize)]
+    #[serde(bound = "T: DeserializeOwned")]
+    struct Envelope<T> {
+        schema: u32,
+        row: T,
+    }
+    let envelope = serde_json::from_slice::<Envelope<T>>(&stored.value).map_err(|error| corrupt::<R>(store, &error))?;
+    if envelope.schema > schema::<R>() { Err(newer::<R>(store, envelope.schema)) } else { Ok(envelope.row) }
+}
+
 /// The JSON of a row that may be cut.
 pub(crate) fn text<R: Row>(row: &(impl Serialize + ?Sized)) -> Result<String, StorageError> {
     serde_json::to_string(row).map_err(|_| no_json::<R>())
@@ -193,14 +205,7 @@ pub(crate) fn decode<R: Row>(store: &str, stored: &Versioned) -> Result<R, Stora
     }
     let found = serde_json::from_slice::<Probe>(bytes).map_err(|error| corrupt::<R>(store, &error))?.schema;
     if found > schema::<R>() {
-        return Err(StorageError::new(
-            StorageErrorKind::NewerSchema,
-            format!(
-                "a {} row in {store} has schema {found}, this program knows {}; it was left as it is: use the program that wrote it, or newer",
-                R::KIND,
-                schema::<R>()
-            ),
-        ));
+        return Err(newer::<R>(store, found));
     }
     if found == schema::<R>() {
         return direct.map(|envelope| envelope.row).map_err(|error| corrupt::<R>(store, &error));
@@ -208,6 +213,17 @@ pub(crate) fn decode<R: Row>(store: &str, stored: &Versioned) -> Result<R, Stora
     let old = serde_json::from_slice::<Envelope<Value>>(bytes).map_err(|error| corrupt::<R>(store, &error))?;
     let row = upgrade(R::STEPS, found, old.row).ok_or_else(|| corrupt_because::<R>(store, &format!("schema {found} does not read")))?;
     serde_json::from_value(row).map_err(|error| corrupt::<R>(store, &error))
+}
+
+fn newer<R: Row>(store: &str, found: u32) -> StorageError {
+    StorageError::new(
+        StorageErrorKind::NewerSchema,
+        format!(
+            "a {} row in {store} has schema {found}, this program knows {}; it was left as it is: use the program that wrote it, or newer",
+            R::KIND,
+            schema::<R>()
+        ),
+    )
 }
 
 /// Leads a row of schema `from` through the steps that are left.

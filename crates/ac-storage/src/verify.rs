@@ -163,7 +163,7 @@ impl<K: Kv> KvStorage<K> {
                 let message: Message = self.decode_cut(&thread, stored).await.map_err(|error| self.as_damage(error))?;
                 match seen.ends.get_mut(&thread) {
                     None => Some(("the message has no head", Vec::new())),
-                    Some(None) => Some(("the message is of a deleted thread", vec![gone()])),
+                    Some(None) => Some(("the message is of a deleted thread, or of a copy that was not finished", vec![gone()])),
                     Some(Some((end, _))) if position >= *end => Some(("the message was never finished", vec![gone()])),
                     Some(Some((_, found))) => {
                         *found += 1;
@@ -239,7 +239,12 @@ impl<K: Kv> KvStorage<K> {
             }
             Some(b"d/") => {
                 let _: Mark = self.row(stored)?;
-                Some(("the deletion of the thread is not finished", Vec::new()))
+                let thread = self.id(b"d/", key)?;
+                if self.kv().get(&keys::head(&thread)).await?.is_some() {
+                    return Ok(Some(("the deletion of the thread is not finished", Vec::new())));
+                }
+                seen.ends.insert(thread, None);
+                Some(("the copy that the thread is to be was not finished", Vec::new()))
             }
             Some(b"l/") => {
                 let _: Lease = self.row(stored)?;

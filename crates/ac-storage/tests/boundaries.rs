@@ -10,7 +10,7 @@ use ac_storage::{
     ThreadRecord,
     domain::{MessageQuery, ThreadQuery},
 };
-use ac_testkit::store::{Fault, Faults, HookedKv};
+use ac_testkit::store::{Fault, Faults, HookedKv, Op};
 use serde_json::{json, value::RawValue};
 
 type Store = KvStorage<HookedKv<Arc<MemoryKv>, Faults>>;
@@ -19,9 +19,9 @@ async fn store(kv: &Arc<MemoryKv>, faults: &Arc<Faults>) -> Store {
     KvStorage::connect(HookedKv::new(Arc::clone(kv), Arc::clone(faults)), "the store").await.unwrap()
 }
 
-/// A thread with 600 messages, a closed run, state, and the thread of a child of the run; and a thread beside it.
-async fn fill(store: &Store) {
-    for (id, run, parent, messages) in [("t", "r", None, 600), ("child", "rc", Some("r"), 3), ("beside", "rb", None, 3)] {
+/// A thread with so many messages, a closed run, state, and the thread of a child of the run; and a thread beside it.
+async fn fill(store: &Store, messages: usize) {
+    for (id, run, parent, messages) in [("t", "r", None, messages), ("child", "rc", Some("r"), 3), ("beside", "rb", None, 3)] {
         let mut thread = ThreadRecord::new(id.into(), "u".into(), Timestamp::default());
         thread.parent = parent.map(|run| RunParent { run: run.into(), call: "call".into() });
         store.threads().create(&thread).await.unwrap();
@@ -62,7 +62,7 @@ async fn a_deletion_that_was_cut_off_is_finished_by_who_opens_the_store_next() {
     loop {
         let (kv, faults) = (Arc::default(), Faults::new());
         let first = store(&kv, &faults).await;
-        fill(&first).await;
+        fill(&first, 600).await;
         faults.nth_write(boundaries, Fault::Fail(StorageErrorKind::Unavailable));
         let cut_off = first.threads().delete(&"t".into()).await.is_err();
         faults.clear();
@@ -90,41 +90,94 @@ async fn a_deletion_that_was_cut_off_is_finished_by_who_opens_the_store_next() {
 }
 
 #[tokio::test]
-async fn a_copy_that_was_cut_off_shows_nothing_and_can_be_made_again() {
+async fn a_copy_that_was_cut_off_shows_nothing_leaves_nothing_and_can_be_made_again() {
+    let copy = ThreadRecord::new("copy".into(), "u".into(), Timestamp::default());
     let mut boundaries = 0;
     loop {
         let (kv, faults) = (Arc::default(), Faults::new());
-        let store = store(&kv, &faults).await;
-        fill(&store).await;
-        store.threads().create(&ThreadRecord::new("copy".into(), "u".into(), Timestamp::default())).await.unwrap();
-        faults.nth_write(boundaries, Fault::Fail(StorageErrorKind::Unavailable));
-        let cut_off = store.messages().copy(&"t".into(), &"copy".into(), None).await.is_err();
+        let first = store(&kv, &faults).await;
+        fill(&first, 3000).await;
+        let whole = first.verify().await.unwrap().rows;
+        die_at(&faults, boundaries);
+        let cut_off = first.messages().copy(&"t".into(), &copy, None).await.is_err();
         faults.clear();
         if cut_off {
-            assert_eq!(count(&store, "copy").await, 0, "boundary {boundaries}");
-            assert_eq!(store.messages().get(&"copy".into(), &"m0".into()).await.unwrap(), None);
-            // Somebody else writes to the thread instead, with an id that the copy had.
-            let other = ThreadRecord::new("other".into(), "u".into(), Timestamp::default());
-            store.threads().create(&other).await.unwrap();
-            faults.nth_write(boundaries, Fault::Fail(StorageErrorKind::Unavailable));
-            store.messages().copy(&"t".into(), &"other".into(), None).await.unwrap_err();
-            for (n, id) in ["m1", "new", "m0"].into_iter().enumerate() {
-                let head = store.runs().head(&"other".into()).await.unwrap().unwrap();
-                let message = Message::user(id, "not a copy", Timestamp::default());
-                store.messages().put(&"other".into(), &message, head.version).await.unwrap();
-                assert_eq!(count(&store, "other").await, n + 1);
-            }
-            assert_eq!(store.messages().get(&"other".into(), &"m0".into()).await.unwrap().unwrap().position, 2);
-            assert!(store.repair().await.unwrap().is_sound());
-            assert_eq!(count(&store, "other").await, 3);
-            store.messages().copy(&"t".into(), &"copy".into(), None).await.unwrap();
+            assert_eq!(first.threads().get(&"copy".into()).await.unwrap(), None, "boundary {boundaries}");
+            assert_eq!(count(&first, "copy").await, 0, "boundary {boundaries}");
+            assert_eq!(listed(&first).await, ["beside", "t"], "boundary {boundaries}");
+            assert_eq!(first.verify().await.unwrap().is_sound(), boundaries == 0, "boundary {boundaries}: rows are left behind");
+            let next = store(&kv, &faults).await;
+            let report = next.verify().await.unwrap();
+            assert!(report.is_sound(), "boundary {boundaries}: {report:?}");
+            assert_eq!(report.rows, whole, "boundary {boundaries}: rows that are left");
+            assert_eq!(next.messages().copy(&"t".into(), &copy, None).await.unwrap(), 3000);
         }
-        assert_eq!(count(&store, "copy").await, 600, "boundary {boundaries}");
-        assert!(store.verify().await.unwrap().is_sound());
+        assert_eq!(listed(&first).await, ["beside", "copy", "t"], "boundary {boundaries}");
+        assert_eq!(count(&first, "copy").await, 3000, "boundary {boundaries}");
+        assert!(first.verify().await.unwrap().is_sound(), "boundary {boundaries}");
         if !cut_off {
             break;
         }
         boundaries += 1;
     }
     assert_eq!(boundaries, 3);
+}
+
+/// What a process left of a copy is in nobody's way: not in that of a second try, and not in that of a thread of the same id.
+#[tokio::test]
+async fn what_is_left_of_a_copy_is_not_taken_for_messages() {
+    let (kv, faults) = (Arc::default(), Faults::new());
+    let store = store(&kv, &faults).await;
+    fill(&store, 3000).await;
+    let [again, other] = ["again", "other"].map(|id| ThreadRecord::new(id.into(), "u".into(), Timestamp::default()));
+    for copy in [&again, &other] {
+        die_at(&faults, 1);
+        store.messages().copy(&"t".into(), copy, None).await.unwrap_err();
+        faults.clear();
+        assert!(!store.verify().await.unwrap().is_sound(), "rows are left behind");
+    }
+    assert_eq!(store.messages().copy(&"t".into(), &again, None).await.unwrap(), 3000);
+
+    store.threads().create(&other).await.unwrap();
+    // With ids that the copy had.
+    for (n, id) in ["m1", "new", "m0"].into_iter().enumerate() {
+        let head = store.runs().head(&"other".into()).await.unwrap().unwrap();
+        let message = Message::user(id, "not a copy", Timestamp::default());
+        store.messages().put(&"other".into(), &message, head.version).await.unwrap();
+        assert_eq!(count(&store, "other").await, n + 1);
+    }
+    assert_eq!(store.messages().get(&"other".into(), &"m0".into()).await.unwrap().unwrap().position, 2);
+    assert!(store.repair().await.unwrap().is_sound());
+    assert_eq!((count(&store, "again").await, count(&store, "other").await), (3000, 3));
+}
+
+/// Whoever opens the store takes a copy under way for one that was left behind. It is begun again, and is whole in the end.
+#[tokio::test]
+async fn a_copy_under_way_survives_that_the_store_is_opened_by_somebody_else() {
+    let (kv, faults) = (Arc::default(), Faults::new());
+    let first = store(&kv, &faults).await;
+    fill(&first, 3000).await;
+    let copy = ThreadRecord::new("copy".into(), "u".into(), Timestamp::default());
+    faults.skip(Op::KvWrite);
+    faults.next(Op::KvWrite, Fault::Hang);
+    let copying = async { first.messages().copy(&"t".into(), &copy, None).await.unwrap() };
+    let opening = async {
+        let second = store(&kv, &Faults::new()).await;
+        assert!(second.verify().await.unwrap().is_sound(), "what was there of the copy is gone");
+        faults.release();
+    };
+    assert_eq!(tokio::join!(copying, opening).0, 3000);
+    assert_eq!(faults.hits(), 1, "it hung while the store was opened");
+    assert_eq!(count(&first, "copy").await, 3000);
+    assert!(first.verify().await.unwrap().is_sound());
+}
+
+/// The process ends at the `n`-th write from now: what it would clear up it does not clear up.
+fn die_at(faults: &Faults, n: u64) {
+    for _ in 0..n {
+        faults.skip(Op::KvWrite);
+    }
+    for _ in 0..3 {
+        faults.next(Op::KvWrite, Fault::Fail(StorageErrorKind::Unavailable));
+    }
 }

@@ -161,7 +161,7 @@ macro_rules! __storage_rules {
             no_message_is_put_beside_an_open_run
             message_pages_go_both_ways
             a_copy_holds_what_stands_before_a_message
-            a_copy_goes_into_an_empty_thread_only
+            a_copy_makes_a_thread_of_its_own
 
             a_start_takes_the_thread
             a_thread_has_one_run_at_a_time

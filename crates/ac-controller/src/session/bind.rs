@@ -159,20 +159,26 @@ impl Session {
 
     /// Stores a new thread.
     pub(crate) async fn store_thread(&self, id: Option<ThreadId>, title: String) -> Result<ThreadInfo, ControllerError> {
-        let id = id.unwrap_or_else(|| self.shared().ids.fresh("thread").into());
-        let mut row = ThreadRecord::new(id.clone(), self.resource().clone(), self.shared().clock.now());
-        row.info.title = title;
-        row.info.metadata = self.thread_metadata();
-        row.controller = Some(self.shared().config.id.clone());
-        row.info.metadata.extend(self.subagent_selection().await?);
+        let row = self.new_thread(id, title).await?;
         match self.shared().storage.threads().create(&row).await {
             Ok(()) => Ok(row.info),
             Err(error) if matches!(error.kind(), StorageErrorKind::Exists | StorageErrorKind::Deleted) => {
-                let message = format!("a thread `{id}` exists already, or existed; choose another id");
+                let message = format!("a thread `{}` exists already, or existed; choose another id", row.info.id);
                 Err(ControllerError::new(ControllerErrorKind::ThreadExists, message).with_source(error))
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// What a new thread of this session is.
+    pub(crate) async fn new_thread(&self, id: Option<ThreadId>, title: String) -> Result<ThreadRecord, ControllerError> {
+        let id = id.unwrap_or_else(|| self.shared().ids.fresh("thread").into());
+        let mut row = ThreadRecord::new(id, self.resource().clone(), self.shared().clock.now());
+        row.info.title = title;
+        row.info.metadata = self.thread_metadata();
+        row.controller = Some(self.shared().config.id.clone());
+        row.info.metadata.extend(self.subagent_selection().await?);
+        Ok(row)
     }
 
     /// What a thread brings into the view: tokens, and what waits on it.

@@ -81,21 +81,19 @@ impl Session {
             row.info.metadata.insert("forkedSubagent".into(), true.into());
         }
         let storage = &self.shared().storage;
-        match storage.threads().create(&row).await {
-            Err(error) if error.kind() == StorageErrorKind::Exists => {}
-            // Deleted with its parent's thread: nobody waits for it any more.
-            Err(error) if error.kind() == StorageErrorKind::Deleted => return Ok(false),
-            created => created?,
-        }
-        if child.forked {
+        let made = if child.forked {
             // Copied in the store, up to the answer that holds the call: that one is no history yet.
-            match storage.messages().copy(&parent.thread, thread, Some(&parent.message_id())).await {
-                Err(error) if error.kind() == StorageErrorKind::Exists => {}
-                Err(error) if matches!(error.kind(), StorageErrorKind::NotFound | StorageErrorKind::Deleted) => return Ok(false),
-                copied => drop(copied?),
-            }
+            storage.messages().copy(&parent.thread, &row, Some(&parent.message_id())).await.map(drop)
+        } else {
+            storage.threads().create(&row).await
+        };
+        match made {
+            Err(error) if error.kind() == StorageErrorKind::Exists => Ok(true),
+            // Deleted with its parent's thread: nobody waits for it any more.
+            Err(error) if error.kind() == StorageErrorKind::Deleted => Ok(false),
+            Err(error) if child.forked && error.kind() == StorageErrorKind::NotFound => Ok(false),
+            made => Ok(made.map(|()| true)?),
         }
-        Ok(true)
     }
 
     async fn begin(&self, parent: &RunSnapshot, call: &ToolCallId, asked: &ChildRun) -> Result<Begin, ControllerError> {

@@ -202,7 +202,7 @@ impl Session {
     /// `until`, and moves to the copy.
     ///
     /// # Errors
-    /// [`ThreadNotFound`](ControllerErrorKind::ThreadNotFound). A copy that could not be finished is deleted again.
+    /// [`ThreadNotFound`](ControllerErrorKind::ThreadNotFound). There is no new thread then, nor after a process that died over it.
     pub async fn clone_thread(
         &self,
         source: Option<&ThreadId>,
@@ -221,15 +221,10 @@ impl Session {
             (None, None) => None,
         };
         let title = title.unwrap_or_else(|| format!("Copy of {}", if from.title.is_empty() { source.as_str() } else { &from.title }));
-        let info = self.store_thread(None, title).await?;
-        if let Err(error) = self.shared().storage.messages().copy(&source, &info.id, until.as_ref()).await {
-            if let Err(leftover) = self.shared().storage.threads().delete(&info.id).await {
-                tracing::warn!(code = leftover.code(), "a half copied thread is left behind");
-            }
-            return Err(error.into());
-        }
-        self.move_to_new(&info).await?;
-        Ok(info)
+        let row = self.new_thread(None, title).await?;
+        self.shared().storage.messages().copy(&source, &row, until.as_ref()).await?;
+        self.move_to_new(&row.info).await?;
+        Ok(row.info)
     }
 
     /// Copies a thread of the resource (the bound one, where none is given) up to and with a message, and moves to the copy.

@@ -89,7 +89,7 @@ impl<K: Kv> KvStorage<K> {
     }
 
     /// A text is not there: its thread was deleted meanwhile, or the store is damaged.
-    async fn lost_text<R: Row>(&self, thread: &ThreadId) -> StorageError {
+    pub(super) async fn lost_text<R: Row>(&self, thread: &ThreadId) -> StorageError {
         match self.live_head(thread).await {
             Err(error) => error,
             Ok(_) => StorageError::new(

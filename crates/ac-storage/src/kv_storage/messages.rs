@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{CHUNK, KvStorage};
 use crate::{
-    Expect, Kv, MessageStore, Page, Scan, StorageError, StorageErrorKind, Versioned, Write,
+    Expect, Kv, MessageStore, Page, Scan, StorageError, StorageErrorKind, ThreadRecord, Versioned, Write,
     domain::MessageQuery,
     keys,
     large::{Cut, Texts},
@@ -100,57 +100,8 @@ impl<K: Kv> MessageStore for KvStorage<K> {
         }
     }
 
-    async fn copy(&self, from: &ThreadId, to: &ThreadId, until: Option<&MessageId>) -> Result<u64, StorageError> {
-        let source = self.live_head(from).await?.value.head;
-        let end = match until {
-            None => source.next_position,
-            Some(id) => match self.known_message(from, id, source.next_position).await? {
-                Some(stored) => stored.position,
-                None => return Err(StorageError::new(StorageErrorKind::NotFound, "the thread has no message of that id to copy up to")),
-            },
-        };
-        let mut head = self.live_head(to).await?;
-        if head.value.head.next_position > 0 {
-            return Err(StorageError::new(StorageErrorKind::Exists, "the thread to copy to has messages already; copy to a new one"));
-        }
-        if head.value.head.active_run.is_some() {
-            return Err(self.conflict("a run holds the thread to copy to"));
-        }
-        // Each batch rewrites the target's head, so that nobody else writes meanwhile; only the last one makes the copies visible.
-        let mut copied = 0;
-        while copied < end {
-            let after = copied.checked_sub(1).map(|position| keys::message(from, position));
-            let limit = CHUNK.min(usize::try_from(end - copied).unwrap_or(CHUNK));
-            let rows = self.kv.scan(Scan { prefix: keys::messages(from), after, limit, reverse: false }).await?;
-            if rows.is_empty() {
-                return Err(self.deleted());
-            }
-            let mut batch = Vec::with_capacity(rows.len() * 2 + 3);
-            let mut texts = Texts::default();
-            for (key, stored) in rows {
-                if keys::read_position(&key) != Some(copied) {
-                    return Err(self.deleted());
-                }
-                let message: Message = self.decode_cut(from, &stored).await?;
-                let cut = self.cut_message(&message, &mut texts)?;
-                batch.extend(self.insert(to, &message, &cut, copied)?);
-                copied += 1;
-            }
-            batch.extend(self.put_texts(to, texts)?);
-            let mut new = head.value.clone();
-            if copied >= end {
-                new.head.next_position = copied;
-            }
-            batch.extend(self.put_head(to, &head, &new)?);
-            match self.kv.write(batch).await {
-                Err(error) if error.kind() == StorageErrorKind::Conflict => {
-                    return Err(self.conflict("the thread to copy to was written to by somebody else"));
-                }
-                done => done?,
-            }
-            head.version += 1;
-        }
-        Ok(copied)
+    async fn copy(&self, from: &ThreadId, to: &ThreadRecord, until: Option<&MessageId>) -> Result<u64, StorageError> {
+        self.copy_thread(from, to, until).await
     }
 }
 
@@ -185,7 +136,7 @@ impl<K: Kv> KvStorage<K> {
         Ok((peek.id == *id).then_some((position, stored, peek.role)))
     }
 
-    async fn known_message(&self, thread: &ThreadId, id: &MessageId, end: u64) -> Result<Option<StoredMessage>, StorageError> {
+    pub(super) async fn known_message(&self, thread: &ThreadId, id: &MessageId, end: u64) -> Result<Option<StoredMessage>, StorageError> {
         let Some((position, stored, _)) = self.known_row(thread, id, end).await? else { return Ok(None) };
         match self.decode_cut(thread, &stored).await {
             Err(error) if error.kind() == StorageErrorKind::Deleted => Ok(None),

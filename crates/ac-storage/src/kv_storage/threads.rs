@@ -5,7 +5,7 @@ use async_trait::async_trait;
 
 use super::{CHUNK, KvStorage, TRIES, remove};
 use crate::{
-    Expect, Kv, Page, RunHeader, Scan, StorageError, StorageErrorKind, Stored, ThreadHead, ThreadRecord, ThreadStore,
+    Expect, Kv, Page, RunHeader, Scan, StorageError, StorageErrorKind, Stored, ThreadHead, ThreadRecord, ThreadStore, Write,
     domain::ThreadQuery,
     keys::{self, Follows},
     row::{self, HeadRow, RunOfThread},
@@ -14,25 +14,8 @@ use crate::{
 #[async_trait]
 impl<K: Kv> ThreadStore for KvStorage<K> {
     async fn create(&self, thread: &ThreadRecord) -> Result<(), StorageError> {
-        let info = &thread.info;
-        let head = HeadRow { head: ThreadHead { updated_at: info.updated_at, ..ThreadHead::default() }, resource: listed_in(thread) };
-        let mut batch = vec![
-            self.put::<ThreadRecord>(keys::thread(&info.id), Expect::Absent, thread)?,
-            self.put::<HeadRow>(keys::head(&info.id), Expect::Absent, &head)?,
-        ];
-        if let Some(resource) = &head.resource {
-            for follows in [Follows::Head, Follows::Row] {
-                batch.push(self.mark(keys::recency(resource, info.updated_at, &info.id, follows))?);
-            }
-        }
-        if let Some(parent) = &thread.parent {
-            batch.push(self.mark(keys::child(&parent.run, &info.id))?);
-        }
-        match self.kv.write(batch).await {
-            Err(error) if error.kind() == StorageErrorKind::Conflict => match self.read_head(&info.id).await? {
-                Some(head) if head.value.head.deleted => Err(self.deleted()),
-                _ => Err(StorageError::new(StorageErrorKind::Exists, "a thread with this id exists already; choose another id")),
-            },
+        match self.kv.write(self.new_thread(thread, 0)?).await {
+            Err(error) if error.kind() == StorageErrorKind::Conflict => Err(self.taken(&thread.info.id).await?),
             done => done,
         }
     }
@@ -101,6 +84,34 @@ struct Found {
 }
 
 impl<K: Kv> KvStorage<K> {
+    /// The writes that make a thread with so many messages, where there is none of its id.
+    pub(super) fn new_thread(&self, thread: &ThreadRecord, messages: u64) -> Result<Vec<Write>, StorageError> {
+        let info = &thread.info;
+        let head = ThreadHead { updated_at: info.updated_at, next_position: messages, ..ThreadHead::default() };
+        let head = HeadRow { head, resource: listed_in(thread) };
+        let mut batch = vec![
+            self.put::<ThreadRecord>(keys::thread(&info.id), Expect::Absent, thread)?,
+            self.put::<HeadRow>(keys::head(&info.id), Expect::Absent, &head)?,
+        ];
+        if let Some(resource) = &head.resource {
+            for follows in [Follows::Head, Follows::Row] {
+                batch.push(self.mark(keys::recency(resource, info.updated_at, &info.id, follows))?);
+            }
+        }
+        if let Some(parent) = &thread.parent {
+            batch.push(self.mark(keys::child(&parent.run, &info.id))?);
+        }
+        Ok(batch)
+    }
+
+    /// Why no thread of this id can be made.
+    pub(super) async fn taken(&self, id: &ThreadId) -> Result<StorageError, StorageError> {
+        Ok(match self.read_head(id).await? {
+            Some(head) if head.value.head.deleted => self.deleted(),
+            _ => StorageError::new(StorageErrorKind::Exists, "a thread with this id exists already; choose another id"),
+        })
+    }
+
     async fn read_thread(&self, id: &ThreadId) -> Result<Option<Found>, StorageError> {
         let Some(mut shown) = self.read::<ThreadRecord>(&keys::thread(id)).await? else { return Ok(None) };
         let Some(head) = self.read_head(id).await? else { return Ok(None) };
@@ -298,7 +309,7 @@ impl<K: Kv> KvStorage<K> {
         }
     }
 
-    /// Goes on with deletions that a process did not live to finish.
+    /// Goes on with deletions that a process did not live to finish, and removes the rows of copies that it did not.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -310,9 +321,15 @@ impl<K: Kv> KvStorage<K> {
             if rows.is_empty() {
                 return Ok(finished);
             }
-            for (key, _) in rows {
+            for (key, note) in rows {
                 let thread = keys::read_id(&prefix, &key).ok_or_else(|| row::corrupt_key(&self.name, "deletion"))?.into();
-                self.clear(&thread).await?;
+                match self.read_head(&thread).await? {
+                    Some(head) if head.value.head.deleted => self.clear(&thread).await?,
+                    // A copy that was not finished.
+                    None => self.drop_copy(&thread, note.version).await?,
+                    // A thread was made in the place of such a copy. What was copied lies beyond its messages.
+                    Some(_) => self.kv.write(vec![remove(key)]).await?,
+                }
                 finished += 1;
             }
         }

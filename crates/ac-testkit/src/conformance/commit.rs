@@ -8,7 +8,9 @@ use ac_storage::{
 
 use super::{
     Verdict,
-    fixture::{assistant, at, commit, conflict, create, ensure, ensure_eq, fails, head, head_version, raw, record, texts, user, whole_run},
+    fixture::{
+        assistant, at, commit, conflict, create, ensure, ensure_eq, fails, head, head_version, raw, record, texts, thread, user, whole_run,
+    },
 };
 
 /// A start sets the head's active run.
@@ -235,7 +237,6 @@ pub async fn a_record_is_kept_as_it_is(store: &dyn Storage) -> Verdict {
 /// However a store keeps what message and record have in common: both read back to the byte, and a copy outlives the thread it is of.
 pub async fn a_large_text_reads_back_in_message_and_record(store: &dyn Storage) -> Verdict {
     create(store, "t").await?;
-    create(store, "copy").await?;
     let text = "0123456789\"\\\u{e9}\u{1F980}".repeat(8_000);
     let literal = serde_json::Value::from(text.as_str()).to_string();
     let mut row = record("r", "t", RunStage::Open, 1)?;
@@ -254,7 +255,7 @@ pub async fn a_large_text_reads_back_in_message_and_record(store: &dyn Storage) 
     commit(store, Some(2), &row, &[]).await?;
     ensure_eq!(store.runs().load(&"r".into()).await?.map(|stored| stored.value == row), Some(true), "the record without its message");
     commit(store, Some(3), &record("r", "t", RunStage::Closed, 4)?, &[]).await?;
-    store.messages().copy(&"t".into(), &"copy".into(), None).await?;
+    store.messages().copy(&"t".into(), &thread("copy", "resource", 1), None).await?;
     store.threads().delete(&"t".into()).await?;
     ensure_eq!(texts(store, &"copy".into()).await?, [format!("{text} and more")], "the copy after the original is gone");
     Ok(())

@@ -3,7 +3,7 @@
 use ac_core::{Message, MessageId, Part, Role, ToolCallPart};
 use ac_storage::{
     RunStage, Storage,
-    StorageErrorKind::{Conflict, Exists, NotFound},
+    StorageErrorKind::{Conflict, Deleted, Exists, NotFound},
     domain::MessageQuery,
     record::MessageCursor,
 };
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{
     Verdict, Violation,
-    fixture::{assistant, at, commit, create, ensure, ensure_eq, fails, head, head_version, record, texts, user, whole_run},
+    fixture::{assistant, at, commit, create, ensure, ensure_eq, fails, head, head_version, record, texts, thread, user, whole_run},
 };
 
 /// Positions go up in the order of putting and never change.
@@ -157,8 +157,9 @@ pub async fn a_copy_holds_what_stands_before_a_message(store: &dyn Storage) -> V
     whole_run(store, "r", "t", &put).await?;
     let source = head(store, "t").await?;
     for (to, until, count) in until {
-        create(store, to).await?;
-        ensure_eq!(store.messages().copy(&"t".into(), &to.into(), until.as_ref()).await?, count, "messages copied to {to}");
+        let new = thread(to, "resource", 7);
+        ensure_eq!(store.messages().copy(&"t".into(), &new, until.as_ref()).await?, count, "messages copied to {to}");
+        ensure_eq!(store.threads().get(&to.into()).await?.map(|stored| stored.value), Some(new), "the thread {to}");
         let found = texts(store, &to.into()).await?;
         ensure_eq!(found, (0..count).map(|n| n.to_string()).collect::<Vec<_>>(), "messages of {to}");
         ensure_eq!(head(store, to).await?.value.next_position, count, "the next position of {to}");
@@ -170,21 +171,25 @@ pub async fn a_copy_holds_what_stands_before_a_message(store: &dyn Storage) -> V
     Ok(())
 }
 
-/// A copy changes no history, and shows nothing where it cannot be made.
-pub async fn a_copy_goes_into_an_empty_thread_only(store: &dyn Storage) -> Verdict {
+/// A copy changes no thread that is there, and makes none where it cannot be made.
+pub async fn a_copy_makes_a_thread_of_its_own(store: &dyn Storage) -> Verdict {
     create(store, "t").await?;
     create(store, "full").await?;
-    create(store, "busy").await?;
     create(store, "empty").await?;
+    create(store, "gone").await?;
+    store.threads().delete(&"gone".into()).await?;
     whole_run(store, "r", "t", &[user("m", "hello")]).await?;
     whole_run(store, "r2", "full", &[user("own", "own")]).await?;
-    commit(store, None, &record("r3", "busy", RunStage::Open, 1)?, &[]).await?;
-    let copy = async |from: &str, to: &str, until: Option<MessageId>| store.messages().copy(&from.into(), &to.into(), until.as_ref()).await;
-    fails(Exists, "a copy into a thread with messages", copy("t", "full", None).await)?;
-    fails(Conflict, "a copy beside a run", copy("t", "busy", None).await)?;
-    fails(NotFound, "a copy into no thread", copy("t", "other", None).await)?;
-    fails(NotFound, "a copy of no thread", copy("other", "empty", None).await)?;
-    fails(NotFound, "a copy up to no message", copy("t", "empty", Some("none".into())).await)?;
+    let copy = async |from: &str, to: &str, until: Option<MessageId>| {
+        store.messages().copy(&from.into(), &thread(to, "resource", 7), until.as_ref()).await
+    };
+    fails(Exists, "a copy over a thread with messages", copy("t", "full", None).await)?;
+    fails(Exists, "a copy over an empty thread", copy("t", "empty", None).await)?;
+    fails(Deleted, "a copy over a deleted thread", copy("t", "gone", None).await)?;
+    fails(NotFound, "a copy of no thread", copy("other", "new", None).await)?;
+    fails(Deleted, "a copy of a deleted thread", copy("gone", "new", None).await)?;
+    fails(NotFound, "a copy up to no message", copy("t", "new", Some("none".into())).await)?;
+    ensure_eq!(store.threads().get(&"new".into()).await?, None, "a thread that was not made");
     ensure_eq!(texts(store, &"full".into()).await?, ["own"], "messages of the full thread");
     ensure_eq!(texts(store, &"empty".into()).await?, Vec::<String>::new(), "messages of the empty thread");
     Ok(())

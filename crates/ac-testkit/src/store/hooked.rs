@@ -235,8 +235,8 @@ impl<S: Storage, H: Hook> MessageStore for HookedStorage<S, H> {
         self.around(Op::GetMessage, format!("{thread} {id}"), self.inner.messages().get(thread, id)).await
     }
 
-    async fn copy(&self, from: &ThreadId, to: &ThreadId, until: Option<&MessageId>) -> Result<u64, StorageError> {
-        self.around(Op::CopyMessages, format!("{from} to {to}"), self.inner.messages().copy(from, to, until)).await
+    async fn copy(&self, from: &ThreadId, to: &ThreadRecord, until: Option<&MessageId>) -> Result<u64, StorageError> {
+        self.around(Op::CopyMessages, format!("{from} to {}", to.info.id), self.inner.messages().copy(from, to, until)).await
     }
 }
 

@@ -316,7 +316,7 @@ impl MessageStore for BrokenStore {
         Ok(self.sound.messages().get(thread, id).await?.map(|stored| self.message(stored)))
     }
 
-    async fn copy(&self, from: &ThreadId, to: &ThreadId, until: Option<&MessageId>) -> Result<u64, StorageError> {
+    async fn copy(&self, from: &ThreadId, to: &ThreadRecord, until: Option<&MessageId>) -> Result<u64, StorageError> {
         let until = until.filter(|_| !self.is(Defect::CopiesAll));
         self.swallow(Defect::CopiesOver, StorageErrorKind::Exists, 0, self.sound.messages().copy(from, to, until).await)
     }
