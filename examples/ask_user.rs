@@ -4,7 +4,7 @@
 //! cargo run --example ask_user -- "Tell me about lighthouses"
 //! ```
 //!
-//! Features: `openai`.
+//! Features: none beyond the default.
 
 use std::{
     error::Error,

@@ -7,7 +7,7 @@
 //!
 //! The built-in demonstration model calls what a message names; a language model decides by itself.
 //!
-//! Features: `openai`, `schema`.
+//! Features: `schema`.
 
 use std::{
     error::Error,

@@ -7,7 +7,7 @@
 //!
 //! The second may be started tomorrow, and it may be killed at its prompt: a third one asks again.
 //!
-//! Features: `openai`, `workspace`, `sled`.
+//! Features: `workspace`, `sled`.
 
 use std::{
     error::Error,

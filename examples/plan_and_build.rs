@@ -4,7 +4,7 @@
 //! cargo run --example plan_and_build -- FOLDER "Add a page about lighthouses"
 //! ```
 //!
-//! Features: `openai`, `workspace`.
+//! Features: `workspace`.
 
 use std::{
     error::Error,

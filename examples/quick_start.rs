@@ -5,7 +5,7 @@
 //! MODEL=openai/gpt-5 OPENAI_API_KEY=… cargo run --example quick_start -- "Why do lighthouses flash?"
 //! ```
 //!
-//! Features: `openai`.
+//! Features: `openai`, `rustls`.
 
 use std::{error::Error, io::Write as _, sync::Arc};
 

@@ -6,7 +6,7 @@
 //! cargo run --example replay -- play OTHER-FOLDER FILE   # the same again, from FILE
 //! ```
 //!
-//! Features: `openai`, `workspace`.
+//! Features: `workspace`.
 
 use std::{error::Error, path::PathBuf, sync::Arc};
 

@@ -9,7 +9,7 @@
 //! In the app's settings, events, interactivity and slash commands all go to
 //! `https://YOUR-HOST/api/agent-controllers/bot/channels/slack/webhook`; docs/channels.md has the rest.
 //!
-//! Features: `openai`, `workspace`, `sled`, `server`, `channels`.
+//! Features: `workspace`, `sled`, `server`, `channels`.
 
 use std::{error::Error, path::PathBuf, sync::Arc};
 

@@ -6,7 +6,7 @@
 //!
 //! The built-in demonstration model calls what a message names; a language model decides by itself when to ask for help.
 //!
-//! Features: `openai`, `workspace`.
+//! Features: `workspace`.
 
 use std::{error::Error, path::PathBuf, sync::Arc};
 

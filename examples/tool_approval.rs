@@ -6,7 +6,7 @@
 //!
 //! `y` allows the call, `a` allows the tool from now on, anything else declines it, and the model reads those words.
 //!
-//! Features: `openai`, `workspace`.
+//! Features: `workspace`.
 
 use std::{
     error::Error,

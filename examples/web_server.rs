@@ -14,7 +14,7 @@
 //!
 //! Without tokens everybody who reaches the port may do everything, so it listens on this machine alone: see docs/http.md.
 //!
-//! Features: `openai`, `workspace`, `sled`, `server`.
+//! Features: `workspace`, `sled`, `server`.
 
 use std::{error::Error, path::PathBuf, sync::Arc};
 

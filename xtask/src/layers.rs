@@ -39,6 +39,8 @@ pub(crate) struct Row {
     tokio: Option<BTreeSet<String>>,
     #[serde(default)]
     doors: BTreeSet<String>,
+    #[serde(default)]
+    lends: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -146,6 +148,9 @@ fn inner_edge(table: &Table, member: &Member, row: &Row, edge: &Edge) -> Option<
     if edge.dev {
         return dev_edge(member, row, edge, to);
     }
+    if let Some(feature) = row.lends.get(&edge.to) {
+        return lent(member, edge, feature);
+    }
     if to.kind == Kind::Dev && row.kind != Kind::Dev {
         return Some("the house does not stand on its tools; only dev edges may".to_owned());
     }
@@ -174,6 +179,16 @@ fn dev_edge(member: &Member, row: &Row, edge: &Edge, to: &Row) -> Option<String>
     }
     (edge.default_features || !edge.features.is_empty())
         .then(|| "the kit is taken with default-features = false and nothing on top".to_owned())
+}
+
+/// A kit that is handed on under a feature of its own: nothing else turns it on, and nothing of it that is more than the contracts.
+fn lent(member: &Member, edge: &Edge, feature: &str) -> Option<String> {
+    let opens = |what: &String| what.contains(edge.alias.as_str()) || what == feature;
+    let openers = member.features.iter().filter(|(_, on)| on.iter().any(opens)).map(|(name, _)| name.as_str());
+    if !edge.optional || edge.default_features || !edge.features.is_empty() {
+        return Some("a kit that is lent is optional, with default-features = false and nothing on top".to_owned());
+    }
+    openers.into_iter().find(|name| *name != feature).map(|name| format!("only the feature `{feature}` may open it, `{name}` does"))
 }
 
 /// An optional edge upward is legal only if nothing but the doors opens it.

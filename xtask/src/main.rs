@@ -3,6 +3,7 @@
 
 mod browser;
 mod cargo;
+mod downstream;
 mod entries;
 mod features;
 mod layers;
@@ -25,6 +26,7 @@ cargo xtask TASK
   layers     the house stands as xtask/layers.toml says: dependencies, trees, forbidden code
   tidy       sizes and names of files, first lines, words, links, invariants and their checks, examples of entry types, generated text
   features   every crate with none, each, the default and all of its features; --pairs: each pair as well
+  downstream crates outside of the workspace: short, run, and their trees as tests/downstream/dependencies.toml says
   generate   writes the generated parts of documents
   docs       generate, then the API documentation without a warning
   deny       licences, bans and sources, as deny.toml says
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
             let depth = if args.iter().any(|arg| arg == "--pairs") { features::Depth::Pairs } else { features::Depth::Each };
             feature_stage(&root, depth, &mut report);
         }
+        "downstream" => downstream::run(&root, &mut report),
         "generate" => generate_stage(&root, &mut report),
         "docs" => {
             generate_stage(&root, &mut report);

@@ -3,7 +3,7 @@
 use std::{error::Error, path::Path};
 
 use crate::{
-    browser, cargo, features,
+    browser, cargo, downstream, features,
     report::{Report, Verdict},
 };
 
@@ -79,6 +79,11 @@ pub(crate) fn run(root: &Path, args: &[String], report: &mut Report) -> Result<(
     } else {
         report.stage("console", what, || Ok(Verdict::skipped("left out on request")));
     }
+    if wanted(args, "downstream") {
+        downstream::run(root, report);
+    } else {
+        report.stage("downstream", "crates outside of the workspace", || Ok(Verdict::skipped("left out on request")));
+    }
     let what = "every crate with each pair of its features";
     if wanted(args, "powerset") {
         report.stage("powerset", what, || {
@@ -93,7 +98,7 @@ pub(crate) fn run(root: &Path, args: &[String], report: &mut Report) -> Result<(
 
 /// The names of the steps.
 pub(crate) fn names() -> String {
-    STEPS.iter().map(|step| step.name).chain(["console", "powerset"]).collect::<Vec<_>>().join(", ")
+    STEPS.iter().map(|step| step.name).chain(["console", "downstream", "powerset"]).collect::<Vec<_>>().join(", ")
 }
 
 fn wanted(args: &[String], name: &str) -> bool {

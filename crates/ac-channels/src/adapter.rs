@@ -15,7 +15,8 @@ use crate::{
 
 /// A chat platform: how its requests are verified and read, and how something is posted to it.
 ///
-/// Plain `http` types in, plain `http` types out: whatever server a host has can carry it.
+/// Plain `http` types in, plain `http` types out: whatever server a host has can carry it. Four methods make a channel of text; the others
+/// are for platforms that can more, as [`capabilities`](Self::capabilities) says.
 #[async_trait]
 pub trait ChannelAdapter: Send + Sync + 'static {
     /// What the platform is called in routes and in ids of conversations: `slack`, `telegram`, …
@@ -42,13 +43,17 @@ pub trait ChannelAdapter: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`NotModified`](crate::ChannelErrorKind::NotModified), [`Gone`](crate::ChannelErrorKind::Gone), and as [`post`](Self::post).
-    async fn edit(&self, to: &Conversation, message: &str, post: &Post) -> Result<(), ChannelError>;
+    async fn edit(&self, _to: &Conversation, _message: &str, _post: &Post) -> Result<(), ChannelError> {
+        Err(ChannelError::unsupported("change a message"))
+    }
 
     /// Tells one person something that nobody else sees, where the platform can; else nobody is told.
     ///
     /// # Errors
     /// When the platform does not take it.
-    async fn notice(&self, to: &Conversation, person: &Speaker, responder: Option<&str>, text: &str) -> Result<(), ChannelError>;
+    async fn notice(&self, _to: &Conversation, _person: &Speaker, _responder: Option<&str>, _text: &str) -> Result<(), ChannelError> {
+        Ok(())
+    }
 
     /// Shows that the agent is at work. Nothing, where the platform has no such thing.
     ///
@@ -83,13 +88,17 @@ pub trait ChannelAdapter: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`TooLarge`](crate::ChannelErrorKind::TooLarge), or when the platform does not hand it out.
-    async fn download(&self, file: &Attachment, limit: usize) -> Result<Bytes, ChannelError>;
+    async fn download(&self, _file: &Attachment, _limit: usize) -> Result<Bytes, ChannelError> {
+        Err(ChannelError::unsupported("fetch files"))
+    }
 
     /// Posts a file and answers with the platform's name for the message.
     ///
     /// # Errors
     /// As [`post`](Self::post).
-    async fn upload(&self, to: &Conversation, key: &PostKey, file: &Upload) -> Result<String, ChannelError>;
+    async fn upload(&self, _to: &Conversation, _key: &PostKey, _file: &Upload) -> Result<String, ChannelError> {
+        Err(ChannelError::unsupported("post files"))
+    }
 }
 
 /// What a platform can do.
@@ -115,6 +124,25 @@ pub struct Capabilities {
     pub edit_interval: Duration,
     /// How text is marked up.
     pub dialect: Dialect,
+}
+
+impl Capabilities {
+    /// Plain messages of at most so many characters, and nothing else: what needs an approval is settled as
+    /// [`WithoutButtons`](crate::WithoutButtons) says.
+    pub fn text(max_text: usize) -> Self {
+        Self {
+            buttons: false,
+            menus: false,
+            edits: false,
+            posts_once: false,
+            typing: false,
+            max_text,
+            unit: LengthUnit::Chars,
+            max_buttons: 0,
+            edit_interval: Duration::ZERO,
+            dialect: Dialect::Plain,
+        }
+    }
 }
 
 /// What a limit of a platform counts.
@@ -150,7 +178,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// Events, and an empty answer.
+    /// Events, and an empty answer of 200.
     pub fn events(events: Vec<Incoming>) -> Self {
         Self { response: plain(StatusCode::OK, ""), events }
     }

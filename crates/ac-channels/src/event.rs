@@ -17,6 +17,21 @@ pub struct Conversation {
     pub direct: bool,
 }
 
+impl Conversation {
+    /// What a platform calls `channel`: not a thread, and with any number of people.
+    pub fn new(platform: &str, channel: impl Into<String>) -> Self {
+        let channel = channel.into();
+        Self { id: format!("{platform}:{channel}"), channel, thread: None, direct: false }
+    }
+
+    /// Between the agent and one person.
+    #[must_use]
+    pub fn direct(mut self) -> Self {
+        self.direct = true;
+        self
+    }
+}
+
 /// Who did something. Taken from what the platform signed, from nowhere else.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Speaker {
@@ -59,6 +74,13 @@ pub struct Incoming {
     pub kind: IncomingKind,
 }
 
+impl Incoming {
+    /// A person said something. `id` is what tells it from all other messages: a redelivery of it carries the same.
+    pub fn message(id: impl Into<String>, conversation: Conversation, speaker: Speaker, said: Said) -> Self {
+        Self { ids: vec![id.into()], conversation, speaker, kind: IncomingKind::Message(said) }
+    }
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -89,6 +111,13 @@ pub struct Said {
     /// Files that came with it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<Attachment>,
+}
+
+impl Said {
+    /// A text that is meant for the agent.
+    pub fn to_agent(text: impl Into<String>) -> Self {
+        Self { text: text.into(), addressed: true, follows: true, ..Self::default() }
+    }
 }
 
 /// A button that was pressed, a menu entry that was chosen, a form that was filled in.

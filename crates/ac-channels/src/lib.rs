@@ -36,6 +36,7 @@ pub use event::{Attachment, Click, Conversation, Earlier, Incoming, IncomingKind
 pub use hooks::{About, ChannelHooks, Deciding, NoHooks, SessionRefused};
 pub use registry::ChannelRegistry;
 pub use settings::{ChannelSettings, ToolDisplay, WithoutButtons};
+pub use signature::same_secret;
 pub use slack::Slack;
 pub use telegram::Telegram;
 pub use webhook::SignedWebhook;

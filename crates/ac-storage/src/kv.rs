@@ -1,10 +1,11 @@
 //! Level 1: three methods that make a complete backend.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
-use crate::StorageError;
+use crate::{StorageError, memory::range};
 
 /// A key-value store with conditional batches.
 ///
@@ -81,8 +82,24 @@ pub struct Scan {
     pub reverse: bool,
 }
 
-/// One conditional write.
-#[derive(Clone, Debug, PartialEq, Eq)]
+impl Scan {
+    /// Whether a key is among those that the scan asks for; `limit` and order aside.
+    pub fn covers(&self, key: &[u8]) -> bool {
+        let beyond = |after: &Vec<u8>| if self.reverse { key < after.as_slice() } else { key > after.as_slice() };
+        key.starts_with(&self.prefix) && self.after.as_ref().is_none_or(beyond)
+    }
+
+    /// The answer to the scan, where all rows are in memory.
+    pub fn select(&self, rows: &BTreeMap<Vec<u8>, Versioned>) -> Vec<(Vec<u8>, Versioned)> {
+        let Some((from, to)) = range(self) else { return Vec::new() };
+        let copy = |(key, value): (&Vec<u8>, &Versioned)| (key.clone(), value.clone());
+        let found = rows.range::<[u8], _>((from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice)));
+        if self.reverse { found.rev().take(self.limit).map(copy).collect() } else { found.take(self.limit).map(copy).collect() }
+    }
+}
+
+/// One conditional write. A store that keeps a log may keep batches as they are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write {
     /// Where.
     pub key: Vec<u8>,
@@ -93,7 +110,8 @@ pub struct Write {
 }
 
 /// What must hold for a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Expect {
     /// Anything.
     Any,
@@ -104,6 +122,16 @@ pub enum Expect {
 }
 
 impl Expect {
+    /// Whether it holds for what is stored under the key now.
+    ///
+    /// # Errors
+    /// [`Conflict`](crate::StorageErrorKind::Conflict): what [`Kv::write`] answers where one expectation of a batch does not hold.
+    pub fn check(self, now: Option<&Versioned>) -> Result<(), StorageError> {
+        let changed = "a row was changed by somebody else; nothing was written";
+        let conflict = || StorageError::new(crate::StorageErrorKind::Conflict, changed);
+        self.holds(now.map(|row| row.version)).then_some(()).ok_or_else(conflict)
+    }
+
     /// Whether it holds for a key that now has `version`, `None` being absent.
     pub fn holds(self, version: Option<u64>) -> bool {
         match self {

@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use crate::{Kv, KvStorage, Scan, StorageError, StorageErrorKind, Versioned, Write};
+use crate::{Kv, KvStorage, Scan, StorageError, Versioned, Write};
 
 /// A complete store in memory. "Durable" means: until it is dropped.
 ///
@@ -63,20 +63,13 @@ impl Kv for MemoryKv {
     }
 
     async fn scan(&self, scan: Scan) -> Result<Vec<(Vec<u8>, Versioned)>, StorageError> {
-        let Some(range) = range(&scan) else { return Ok(Vec::new()) };
-        let copy = |(key, value): (&Vec<u8>, &Versioned)| (key.clone(), value.clone());
-        Ok(self.with(|rows| {
-            let found = rows.range::<[u8], _>((range.0.as_ref().map(Vec::as_slice), range.1.as_ref().map(Vec::as_slice)));
-            if scan.reverse { found.rev().take(scan.limit).map(copy).collect() } else { found.take(scan.limit).map(copy).collect() }
-        }))
+        Ok(self.with(|rows| scan.select(rows)))
     }
 
     async fn write(&self, batch: Vec<Write>) -> Result<(), StorageError> {
         self.with(|rows| {
             for write in &batch {
-                if !write.expect.holds(rows.get(&write.key).map(|row| row.version)) {
-                    return Err(StorageError::new(StorageErrorKind::Conflict, "a row was changed by somebody else; nothing was written"));
-                }
+                write.expect.check(rows.get(&write.key))?;
             }
             for Write { key, value, .. } in batch {
                 match value {

@@ -5,7 +5,7 @@
 //! ac_testkit::kv_conformance!(my_kv, async { MyKv::open(tempdir()).await.unwrap() });
 //! ```
 //!
-//! Each macro makes a module with one `#[tokio::test]` per rule; each test gets an instance of its own from the expression. A rule is also a
+//! Each macro makes a module with one `#[test]` per rule, on a tokio runtime of its own; each test gets an instance of its own from the expression. A rule is also a
 //! public function that answers with a [`Violation`], for harnesses of another kind; [`storage_rules`] and [`kv_rules`] list them.
 //!
 //! That no rule is idle is tested: for each there is a planted defect in [`store::broken`](crate::store::broken) that it finds.
@@ -83,7 +83,16 @@ pub struct KvRule {
     pub check: fn(&dyn Kv) -> BoxFuture<'_, Verdict>,
 }
 
-/// One `#[tokio::test]` per rule for a [`Storage`], in a module of this name. The expression is a future of a fresh, empty store.
+/// Checks a rule on a runtime of its own, so that the crate under test needs none.
+///
+/// # Errors
+/// As the rule, or when there can be no runtime.
+pub fn run(rule: impl Future<Output = Verdict>) -> Verdict {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Violation::new(format!("no runtime: {error}")))?.block_on(rule)
+}
+
+/// One `#[test]` per rule for a [`Storage`], in a module of this name. The expression is a future of a fresh, empty store.
 #[macro_export]
 macro_rules! storage_conformance {
     ($name:ident, $make:expr) => {
@@ -91,7 +100,7 @@ macro_rules! storage_conformance {
     };
 }
 
-/// One `#[tokio::test]` per rule for a [`Kv`], in a module of this name. The expression is a future of a fresh, empty backend.
+/// One `#[test]` per rule for a [`Kv`], in a module of this name. The expression is a future of a fresh, empty backend.
 #[macro_export]
 macro_rules! kv_conformance {
     ($name:ident, $make:expr) => {
@@ -107,10 +116,12 @@ macro_rules! __conformance_tests {
             #[allow(unused_imports)]
             use super::*;
             $(
-                #[tokio::test]
-                async fn $rule() -> Result<(), $crate::conformance::Violation> {
-                    let fresh = $make.await;
-                    $crate::conformance::rules::$rule(&fresh).await
+                #[test]
+                fn $rule() -> Result<(), $crate::conformance::Violation> {
+                    $crate::conformance::run(async {
+                        let fresh = $make.await;
+                        $crate::conformance::rules::$rule(&fresh).await
+                    })
                 }
             )*
         }

@@ -1,13 +1,18 @@
 //! Runtime for interactive agent applications: durable approvals, questions and plans, modes, threads, events.
 //!
 //! One crate to depend on. It has no logic: each module is a crate of its own, and each feature says who needs it. An application begins
-//! with [`controller`]; who writes a tool or a model provider needs [`core`](mod@core) alone, who writes a store [`storage`].
+//! with [`controller`]; who writes a tool or a model provider needs [`core`](mod@core) alone, who writes a store [`storage`]. What their
+//! signatures name of other crates is in [`external`].
+//!
+//! Without any feature this is the contracts and the runtime, the store in memory and the demonstration model.
 #![deny(missing_docs)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 /// Agents without sessions: one driver that runs the engine against model, tools and storage.
 pub use ac_agent as agent;
 /// Chat channels: Slack, Discord, Telegram, signed webhooks.
 #[cfg(feature = "channels")]
+#[cfg_attr(docsrs, doc(cfg(feature = "channels")))]
 pub use ac_channels as channels;
 /// Controllers and sessions: modes, models, permissions, threads, events.
 pub use ac_controller as controller;
@@ -15,22 +20,50 @@ pub use ac_controller as controller;
 pub use ac_core as core;
 /// The run as data: answers, limits, snapshots.
 pub use ac_engine as engine;
-/// Model providers over HTTP, and the built-in demonstration model.
-#[cfg(feature = "openai")]
+/// Models by name, providers over HTTP (features `openai`, `anthropic`, `gemini`), and the built-in demonstration model.
 pub use ac_llm as llm;
 /// Tools of MCP servers.
 #[cfg(feature = "mcp")]
+#[cfg_attr(docsrs, doc(cfg(feature = "mcp")))]
 pub use ac_mcp as mcp;
 /// Controllers over HTTP and server-sent events.
 #[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use ac_server as server;
 /// Where everything is kept.
 pub use ac_storage as storage;
-/// Tools: questions, plans, files, commands.
+/// What tests of a store, a model or a tool of one's own need: conformance suites, a scripted model, a given clock.
+#[cfg(feature = "testkit")]
+#[cfg_attr(docsrs, doc(cfg(feature = "testkit")))]
+pub use ac_testkit as testkit;
+/// Tools: questions, plans, task lists, and with further features files, commands, skills, typed functions.
+#[cfg(feature = "tools")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tools")))]
 pub use ac_tools as tools;
 /// Files below one folder, and commands.
 #[cfg(feature = "workspace")]
+#[cfg_attr(docsrs, doc(cfg(feature = "workspace")))]
 pub use ac_workspace as workspace;
+/// The contracts are traits with asynchronous methods; implementations of them carry this attribute.
+pub use async_trait::async_trait;
+
+/// Other people's crates whose types are in this API, in the versions that it uses.
+pub mod external {
+    #[cfg(feature = "server")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+    pub use axum;
+    #[cfg(feature = "channels")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "channels")))]
+    pub use bytes;
+    pub use futures;
+    #[cfg(feature = "channels")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "channels")))]
+    pub use http;
+    #[cfg(feature = "schema")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "schema")))]
+    pub use schemars;
+    pub use serde_json;
+}
 
 /// What most applications name: `use agent_controller::prelude::*`.
 pub mod prelude {
@@ -45,6 +78,11 @@ pub mod prelude {
         event::{EndReason, MessageUpdate, PendingKind},
     };
     pub use ac_storage::{MemoryStorage, Storage};
+    #[cfg(feature = "schema")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "schema")))]
+    pub use ac_tools::TypedTool;
+    #[cfg(feature = "tools")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tools")))]
     pub use ac_tools::{AskUser, SubmitPlan, task_tools};
 }
 

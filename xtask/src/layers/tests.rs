@@ -31,6 +31,11 @@ fn house() -> Table {
         doors = ["bins"]
         owns = "the kit"
         blind_to = "sessions"
+        [crates.agent-controller]
+        layer = 7
+        owns = "names"
+        blind_to = "logic"
+        lends = { ac-testkit = "testkit" }
         [crates.ac-bench]
         layer = 9
         kind = "dev"
@@ -128,4 +133,16 @@ fn low_crates_use_the_kit_in_integration_tests() {
     let file = |path: &str| SourceFile { path: path.to_owned(), text: "use ac_testkit::Turn;".to_owned() };
     let files = [file("crates/ac-core/src/id/tests.rs"), file("crates/ac-core/tests/a.rs"), file("crates/ac-agent/src/a/tests.rs")];
     assert_eq!(kit_in_units(&house(), &files), ["crates/ac-core/src/id/tests.rs: layers 0 and 1 use the kit in tests/, not in unit tests"]);
+}
+
+#[test]
+fn the_kit_is_lent_under_a_feature_of_its_own() {
+    let kit = || Edge { optional: true, ..ours("ac-testkit") };
+    let facade = |edge, features| check_with("agent-controller", edge, features);
+    assert!(facade(kit(), &[("testkit", "dep:ac-testkit")]).is_empty());
+    assert!(!facade(ours("ac-testkit"), &[]).is_empty(), "always there");
+    assert!(!facade(Edge { default_features: true, ..kit() }, &[("testkit", "dep:ac-testkit")]).is_empty(), "with its programs");
+    assert!(!facade(kit(), &[("full", "dep:ac-testkit")]).is_empty(), "with another feature");
+    assert!(!facade(kit(), &[("testkit", "dep:ac-testkit"), ("full", "testkit")]).is_empty(), "through another feature");
+    assert!(!check_with("ac-agent", kit(), &[("testkit", "dep:ac-testkit")]).is_empty(), "by another crate");
 }

@@ -171,7 +171,8 @@ impl Actor {
             .flat_map(|posted| posted.slots.clone())
             .filter(|slot| !wanted.iter().any(|one| one.key() == slot.key))
             .collect();
-        for slot in left {
+        let edits = self.adapter().capabilities().edits;
+        for slot in left.into_iter().filter(|_| edits) {
             match self.edit(&slot.at, BEGINNING).await {
                 Err(error) if error.kind() == ChannelErrorKind::Gone => {}
                 other => other?,
