@@ -8,6 +8,7 @@ mod entries;
 mod features;
 mod layers;
 mod licences;
+mod package;
 mod page;
 mod report;
 mod soak;
@@ -22,11 +23,13 @@ use report::{Report, Verdict};
 const HELP: &str = "\
 cargo xtask TASK
 
-  ci         all that a change must pass, in this order: fmt, layers, tidy, clippy, test, features, docs, deny
+  ci         all that a change must pass, in this order: fmt, layers, tidy, clippy, test, features, docs,
+             package, deny
   layers     the house stands as xtask/layers.toml says: dependencies, trees, forbidden code
   tidy       sizes and names of files, first lines, words, links, invariants and their checks, examples of entry types, generated text
   features   every crate with none, each, the default and all of its features; --pairs: each pair as well
   downstream crates outside of the workspace: short, run, and their trees as tests/downstream/dependencies.toml says
+  package    what is published says what it is, packs, and holds the Rust version that it promises
   generate   writes the generated parts of documents
   docs       generate, then the API documentation without a warning
   deny       licences, bans and sources, as deny.toml says
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
             feature_stage(&root, depth, &mut report);
         }
         "downstream" => downstream::run(&root, &mut report),
+        "package" => package::run(&root, &mut report),
         "generate" => generate_stage(&root, &mut report),
         "docs" => {
             generate_stage(&root, &mut report);
@@ -88,6 +92,7 @@ fn ci(root: &Path, report: &mut Report) {
     child(root, report, "test", "every test and every example in documentation", &test, &[]);
     feature_stage(root, features::Depth::Each, report);
     docs_stage(root, report);
+    package::run(root, report);
     deny_stage(root, report);
 }
 
