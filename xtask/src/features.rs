@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, error::Error, path::Path};
 
-use crate::cargo;
+use crate::{cargo, source};
 
 /// How many features are turned on together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +20,44 @@ pub(crate) enum Set {
     Only(Vec<String>),
 }
 
+impl Set {
+    fn features(&self) -> &[String] {
+        match self {
+            Self::Default => &[],
+            Self::Only(on) => on,
+        }
+    }
+
+    /// Neither none nor all.
+    fn is_part(&self, features: &[(String, Vec<String>)]) -> bool {
+        let all = features.iter().filter(|(name, _)| name != "default").count();
+        (1..all).contains(&self.features().len())
+    }
+}
+
+/// Whether a feature only turns on features of other crates, whose own sets are checked. Such a one needs no set of its own, unless the
+/// code names it.
+fn passes_on(name: &str, features: &[(String, Vec<String>)]) -> bool {
+    let on = features.iter().find(|(known, _)| known == name).map(|(_, on)| on.as_slice()).unwrap_or_default();
+    !on.is_empty() && on.iter().all(|what| what.contains('/') || (!what.starts_with("dep:") && passes_on(what, features)))
+}
+
 /// Runs the checks; answers the number of sets that compiled and what did not.
 pub(crate) fn run(root: &Path, depth: Depth) -> Result<(u64, Vec<String>), Box<dyn Error>> {
     let metadata = cargo::metadata(root)?;
+    let files = source::read(root)?;
     let (mut passed, mut found) = (0, Vec::new());
     for package in metadata.workspace_packages() {
         let features: Vec<_> = package.features.iter().map(|(name, on)| (name.clone(), on.clone())).collect();
+        let named = |name: &str| {
+            let mut own = files.iter().filter(|file| file.member() == package.name.as_str() && file.path.contains("/src/"));
+            own.any(|file| file.text.contains(&format!("feature = \"{name}\"")))
+        };
+        let idle = |name: &String| passes_on(name, &features) && !named(name);
         for set in sets(&features, depth) {
+            if set.is_part(&features) && set.features().iter().any(idle) {
+                continue;
+            }
             let list = match &set {
                 Set::Default => "default".to_owned(),
                 Set::Only(on) if on.is_empty() => "none".to_owned(),
@@ -73,7 +104,7 @@ pub(crate) fn sets(features: &[(String, Vec<String>)], depth: Depth) -> BTreeSet
 
 #[cfg(test)]
 mod tests {
-    use super::{Depth, Set, sets};
+    use super::{Depth, Set, passes_on, sets};
 
     fn features(list: &[(&str, &[&str])]) -> Vec<(String, Vec<String>)> {
         list.iter().map(|(name, on)| ((*name).to_owned(), on.iter().map(|on| (*on).to_owned()).collect())).collect()
@@ -96,5 +127,13 @@ mod tests {
         assert!(sets(&features(&[("default", &[])]), Depth::Each).is_empty());
         let one = features(&[("default", &["a"]), ("a", &[])]);
         assert_eq!(sets(&one, Depth::Each).into_iter().collect::<Vec<_>>(), [only(&[]), only(&["a"])]);
+    }
+
+    #[test]
+    fn what_only_passes_on_needs_no_set_of_its_own() {
+        let on = features(&[("a", &["dep:x"]), ("b", &["x/b"]), ("c", &["b", "x/c"]), ("d", &["a", "x/d"]), ("e", &[])]);
+        let idle: Vec<_> = on.iter().map(|(name, _)| name.as_str()).filter(|name| passes_on(name, &on)).collect();
+        assert_eq!(idle, ["b", "c"]);
+        assert!(only(&["b"]).is_part(&on) && !only(&[]).is_part(&on) && !only(&["a", "b", "c", "d", "e"]).is_part(&on));
     }
 }
