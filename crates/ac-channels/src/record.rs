@@ -209,6 +209,12 @@ impl ConversationRecord {
         self.cards.iter_mut().find(|card| card.n == n)
     }
 
+    /// Who in the conversation started a run, or the run that a subagent's belongs to.
+    pub(crate) fn starter_of(&self, run: &RunId) -> Option<Speaker> {
+        let root = run.as_str().split('~').next().unwrap_or_default();
+        self.starter.as_ref().filter(|starter| starter.run.as_str() == root).map(|starter| starter.speaker.clone())
+    }
+
     /// Settles a card, if it is open. The message on the platform is to say so.
     pub(crate) fn settle(&mut self, n: u32, outcome: Outcome) -> bool {
         let Some(card) = self.card_mut(n).filter(|card| card.outcome.is_none()) else { return false };

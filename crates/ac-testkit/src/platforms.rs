@@ -238,6 +238,11 @@ impl Platforms {
         self.state().called.clone()
     }
 
+    /// When the last request came.
+    pub fn last_called(&self) -> Option<Instant> {
+        self.state().called.last().map(|called| called.at)
+    }
+
     /// Waits until something is to be seen; answers what `find` found.
     pub async fn until<T>(&self, within: Duration, find: impl Fn(&[Shown]) -> Option<T>) -> Option<T> {
         let begun = tokio::time::Instant::now();

@@ -4,7 +4,7 @@ use ac_controller::{Answer, ControllerErrorKind, Session};
 use ac_core::{event::PendingKind, permission::GrantTarget};
 use serde_json::{Value, json};
 
-use super::{Actor, Dirty, inbound::kind_of};
+use super::{Actor, Dirty, inbound::kind_of, waits::waiting};
 use crate::{
     ChannelError,
     button::{Action, Bound, Value as ButtonValue},
@@ -12,6 +12,17 @@ use crate::{
     hooks::Deciding,
     record::{Card, Outcome},
 };
+
+/// What a message does to the approvals that are open when it comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writing {
+    /// Nothing is asked.
+    NothingAsked,
+    /// Its author may decide, and wrote instead.
+    Declines,
+    /// Its author may not decide: it waits for who may.
+    Waits,
+}
 
 impl Actor {
     /// Somebody pressed something. Everything is checked before anything changes.
@@ -91,6 +102,25 @@ impl Actor {
         self.decide_or(session, speaker, None, &card, Answer::Reply { value }).await
     }
 
+    /// What it means for the open approvals that somebody writes. Only who may decide all of them declines them by it (`R7`).
+    pub(super) async fn writing(&self, session: &Session, speaker: &Speaker) -> Result<Writing, ChannelError> {
+        let record = self.record().await?;
+        let mut writing = Writing::NothingAsked;
+        for open in waiting(session).await?.iter().filter(|open| open.kind == PendingKind::Approval) {
+            let starter = match record.cards.iter().find(|card| card.pending == open.id) {
+                Some(card) => card.starter.clone(),
+                // It is asked since a moment ago.
+                None => record.starter_of(&open.run),
+            };
+            let deciding = Deciding { about: self.about(speaker), kind: open.kind, tool: &open.tool, starter: starter.as_ref() };
+            if !self.shared.hooks.may_decide(&deciding).await {
+                return Ok(Writing::Waits);
+            }
+            writing = Writing::Declines;
+        }
+        Ok(writing)
+    }
+
     async fn may_decide(&self, speaker: &Speaker, card: &Card) -> bool {
         let deciding = Deciding { about: self.about(speaker), kind: card.kind, tool: &card.tool, starter: card.starter.as_ref() };
         self.shared.hooks.may_decide(&deciding).await
@@ -158,7 +188,7 @@ impl Actor {
     }
 
     /// A private word. That it does not arrive keeps nothing from going on.
-    async fn tell(&self, speaker: &Speaker, responder: Option<&str>, text: &str) -> Result<(), ChannelError> {
+    pub(super) async fn tell(&self, speaker: &Speaker, responder: Option<&str>, text: &str) -> Result<(), ChannelError> {
         let text = self.adapter().capabilities().dialect.escape(text);
         match self.adapter().notice(&self.conversation, speaker, responder, &text).await {
             Err(error) => tracing::warn!(code = error.code(), "a private notice did not arrive"),

@@ -1,7 +1,7 @@
 //! Cards for what waits for a person.
 
 use ac_controller::{Answer, Pending, Session};
-use ac_core::{Part, PendingId, RunId, ToolCallState, event::PendingKind};
+use ac_core::{Part, PendingId, ToolCallState, event::PendingKind};
 use ac_storage::domain::MessageQuery;
 
 use super::Actor;
@@ -19,9 +19,7 @@ const LOOK_BACK: usize = 30;
 impl Actor {
     /// Compares what waits with the cards: new waits get one, cards of waits that are over learn what came of them.
     pub(super) async fn sync_waits(&mut self, session: &Session) -> Result<(), ChannelError> {
-        let Some(thread) = session.thread_id() else { return Ok(()) };
-        let pending: Vec<Pending> =
-            session.pending().await?.into_iter().filter(|open| open.thread == thread || open.parent_call.is_some()).collect();
+        let pending = waiting(session).await?;
         let record = self.record().await?;
         for open in &pending {
             if !record.cards.iter().any(|card| card.pending == open.id) {
@@ -51,13 +49,12 @@ impl Actor {
                 self.add_note(format!("plan:{}:{n}", open.id), piece).await?;
             }
         }
-        let root = RunId::from(open.run.as_str().split('~').next().unwrap_or_default());
         self.change(|record| {
             if record.cards.iter().any(|card| card.pending == open.id) {
                 return None;
             }
             let mut card = Card::of(open, record.next_card, can.buttons);
-            card.starter = record.starter.as_ref().filter(|starter| starter.run == root).map(|starter| starter.speaker.clone());
+            card.starter = record.starter_of(&open.run);
             record.next_card += 1;
             record.cards.push(card);
             Some(())
@@ -191,6 +188,12 @@ impl Actor {
         }
         Ok(())
     }
+}
+
+/// What waits for a person on the conversation's thread, and in the subagents of its runs.
+pub(super) async fn waiting(session: &Session) -> Result<Vec<Pending>, ChannelError> {
+    let Some(thread) = session.thread_id() else { return Ok(vec![]) };
+    Ok(session.pending().await?.into_iter().filter(|open| open.thread == thread || open.parent_call.is_some()).collect())
 }
 
 /// One line about a call, in Markdown.
