@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     ChannelError, ChannelErrorKind,
-    event::{Conversation, Incoming, Speaker},
+    event::{Conversation, Incoming, IncomingKind, Speaker},
     signature::digest,
 };
 
@@ -157,8 +157,9 @@ const ROOM: usize = 256;
 const ALL_ROOM: usize = 8192;
 /// How many decided cards are remembered, so that a late click hears what was decided.
 const OLD_CARDS: usize = 32;
-/// How much may wait in one conversation.
-pub(crate) const MAX_INBOX: usize = 256;
+/// How much may wait in one conversation: events, and bytes of what people wrote. All of it is one row.
+const MAX_INBOX: usize = 256;
+const MAX_WAITING: usize = 4 * 1024 * 1024;
 
 impl ConversationRecord {
     const SCHEMA: u32 = 1;
@@ -199,6 +200,15 @@ impl ConversationRecord {
         self.inbox.push_back(Item { n: self.next_item, at: now, event: event.clone() });
         self.next_item += 1;
         true
+    }
+
+    /// Whether nothing more may wait here.
+    pub(crate) fn is_full(&self) -> bool {
+        let written = |item: &Item| match &item.event.kind {
+            IncomingKind::Message(said) => said.text.len(),
+            IncomingKind::Click(click) => click.text.as_ref().map_or(0, String::len),
+        };
+        self.inbox.len() >= MAX_INBOX || self.inbox.iter().map(written).sum::<usize>() >= MAX_WAITING
     }
 
     pub(crate) fn open_cards(&self) -> impl Iterator<Item = &Card> {

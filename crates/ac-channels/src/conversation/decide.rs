@@ -13,14 +13,14 @@ use crate::{
     record::{Card, Outcome},
 };
 
-/// What a message does to the approvals that are open when it comes.
+/// What a message does to what is asked when it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writing {
-    /// Nothing is asked.
-    NothingAsked,
-    /// Its author may decide, and wrote instead.
+    /// Nothing: no approval is asked.
+    DecidesNothing,
+    /// It declines: its author may decide on the approvals, and wrote instead.
     Declines,
-    /// Its author may not decide: it waits for who may.
+    /// It waits: its author may not decide what is asked.
     Waits,
 }
 
@@ -102,11 +102,11 @@ impl Actor {
         self.decide_or(session, speaker, None, &card, Answer::Reply { value }).await
     }
 
-    /// What it means for the open approvals that somebody writes. Only who may decide all of them declines them by it (`R7`).
+    /// What it means for what is asked that somebody writes. Only who may decide all of it declines the approvals in it (`R7`).
     pub(super) async fn writing(&self, session: &Session, speaker: &Speaker) -> Result<Writing, ChannelError> {
         let record = self.record().await?;
-        let mut writing = Writing::NothingAsked;
-        for open in waiting(session).await?.iter().filter(|open| open.kind == PendingKind::Approval) {
+        let mut writing = Writing::DecidesNothing;
+        for open in &waiting(session).await? {
             let starter = match record.cards.iter().find(|card| card.pending == open.id) {
                 Some(card) => card.starter.clone(),
                 // It is asked since a moment ago.
@@ -116,7 +116,9 @@ impl Actor {
             if !self.shared.hooks.may_decide(&deciding).await {
                 return Ok(Writing::Waits);
             }
-            writing = Writing::Declines;
+            if open.kind == PendingKind::Approval {
+                writing = Writing::Declines;
+            }
         }
         Ok(writing)
     }
