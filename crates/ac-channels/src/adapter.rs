@@ -120,6 +120,8 @@ pub struct Capabilities {
     pub unit: LengthUnit,
     /// The most buttons on one message.
     pub max_buttons: usize,
+    /// The most entries of a menu.
+    pub max_options: usize,
     /// The least time between two changes of messages in one conversation.
     pub edit_interval: Duration,
     /// How text is marked up.

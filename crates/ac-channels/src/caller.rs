@@ -136,6 +136,11 @@ pub(crate) fn is_below(url: &str, base: &str) -> bool {
     url.strip_prefix(base.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
 }
 
+/// Scheme, host and port of an address.
+pub(crate) fn origin(url: &str) -> String {
+    url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/")
+}
+
 /// A form with a JSON part and a file, as platforms want it for uploads.
 pub(crate) fn multipart(fields: &[(&str, &str)], file_field: &str, name: &str, media_type: &str, bytes: &[u8]) -> (String, Bytes) {
     // Found nowhere in what it separates.

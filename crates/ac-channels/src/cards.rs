@@ -16,10 +16,20 @@ use crate::{
 const SHOWN: usize = 1_200;
 /// What fits on a button everywhere.
 const LABEL: usize = 60;
+/// What is said where a text does not fit on a card.
+const CUT: &str = "✂️ (This is not all of it.)";
+
+/// How a question's options are chosen from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Buttons,
+    Menu,
+    Words,
+}
 
 impl Card {
     /// The card of something that waits.
-    pub(crate) fn of(pending: &Pending, n: u32, buttons: bool) -> Self {
+    pub(crate) fn of(pending: &Pending, n: u32, can: &Capabilities) -> Self {
         let question = pending.payload.get("question").and_then(Value::as_str);
         let options: Vec<String> = pending
             .payload
@@ -78,22 +88,42 @@ impl Card {
             card.text.push_str("\n\nReply with what should change, or press a button.");
         } else if pending.kind == PendingKind::Question && card.options.is_empty() {
             card.text.push_str("\n\nReply with your answer.");
-        } else if pending.kind == PendingKind::Question && (!buttons || card.several) {
+        } else if pending.kind == PendingKind::Question && (card.choice(can) == Choice::Words || card.several) {
             card.text.push_str("\n\nReply with the number of your choice; several with commas between them, where several are welcome.");
         }
         card
     }
 
-    /// The card as it is to be seen now.
+    fn choice(&self, can: &Capabilities) -> Choice {
+        let count = self.options.len();
+        match () {
+            () if !can.buttons || count == 0 => Choice::Words,
+            () if !self.several && count + usize::from(self.free_text) <= can.max_buttons => Choice::Buttons,
+            () if can.menus && count <= can.max_options => Choice::Menu,
+            () => Choice::Words,
+        }
+    }
+
+    /// What does not fit on the card of a question: the messages to be posted before it. The card refers to them from then on.
+    pub(crate) fn overflow(&mut self, can: &Capabilities) -> Vec<String> {
+        let whole = render::messages(&self.text, can.dialect, can.max_text, can.unit);
+        if self.kind != PendingKind::Question || whole.len() < 2 {
+            return vec![];
+        }
+        "💬 What is asked above waits for your answer.".clone_into(&mut self.text);
+        whole
+    }
+
+    /// The card as it is to be seen now. What came of it is always on it, and that something is cut off as well.
     pub(crate) fn post(&self, can: &Capabilities, signer: &Signer, conversation: &str) -> Post {
-        let mut text = self.text.clone();
+        let mut end = String::new();
         if let Some(outcome) = &self.outcome {
-            text.push_str(&format!("\n\n{}", name(&outcome.said)));
+            end.push_str(&name(&outcome.said));
             if let Some(by) = &outcome.by {
-                text.push_str(&format!(" by {}", name(by.shown())));
+                end.push_str(&format!(" by {}", name(by.shown())));
             }
         }
-        let mut post = Post::text(render::messages(&text, can.dialect, can.max_text, can.unit).into_iter().next().unwrap_or_default());
+        let mut post = Post::text(fitted(&self.text, &end, can));
         if self.outcome.is_some() || !can.buttons {
             return post;
         }
@@ -122,11 +152,15 @@ impl Card {
             }
             PendingKind::Question => {
                 let options = (0_u16..).zip(&self.options);
-                if !self.several && self.options.len() < can.max_buttons {
-                    post.buttons = options.map(|(n, label)| button(label, Action::Option(n), ButtonStyle::Plain)).collect();
-                } else if can.menus && !self.options.is_empty() {
-                    let options = options.map(|(n, label)| (cut(label, LABEL), signer.sign(bound, Action::Option(n)))).collect();
-                    post.menu = Some(Menu { placeholder: "Choose".to_owned(), options, several: self.several });
+                match self.choice(can) {
+                    Choice::Buttons => {
+                        post.buttons = options.map(|(n, label)| button(label, Action::Option(n), ButtonStyle::Plain)).collect();
+                    }
+                    Choice::Menu => {
+                        let options = options.map(|(n, label)| (cut(label, LABEL), signer.sign(bound, Action::Option(n)))).collect();
+                        post.menu = Some(Menu { placeholder: "Choose".to_owned(), options, several: self.several });
+                    }
+                    Choice::Words => {}
                 }
                 if self.free_text {
                     post.buttons.push(button("Answer in my own words", Action::Reply, ButtonStyle::Plain));
@@ -162,9 +196,29 @@ impl Card {
     }
 }
 
-/// Arguments as a block of code, cut where they are long.
+/// Markdown as one message, with a line at its end. Where it does not fit, the message says so.
+fn fitted(text: &str, end: &str, can: &Capabilities) -> String {
+    let messages = |text: &str, limit: usize| render::messages(text, can.dialect, limit, can.unit);
+    let end = messages(end, can.max_text / 2).into_iter().next().unwrap_or_default();
+    let below = |text: &str| if text.is_empty() { 0 } else { can.unit.measure(text) + 2 };
+    let room = can.max_text.saturating_sub(below(&end));
+    let mut whole = messages(text, room);
+    let mut lines = vec![];
+    if whole.len() > 1 {
+        let note = can.dialect.escape(CUT);
+        whole = messages(text, room.saturating_sub(below(&note)));
+        lines.push(note);
+    }
+    lines.insert(0, whole.into_iter().next().unwrap_or_default());
+    lines.push(end);
+    lines.retain(|line| !line.is_empty());
+    lines.join("\n\n")
+}
+
+/// Arguments as a block of code, cut where they are long. What cannot be seen, and what changes the direction of writing, is spelled out:
+/// nobody approves what looks like something else.
 pub(crate) fn arguments(args: &Value) -> String {
-    let whole = serde_json::to_string_pretty(args).unwrap_or_default();
+    let whole = spelled(&serde_json::to_string_pretty(args).unwrap_or_default());
     let shown = cut(&whole, SHOWN);
     let fence = "`".repeat(shown.split(|c| c != '`').map(str::len).max().unwrap_or(0).max(2) + 1);
     let mut text = format!("{fence}json\n{shown}\n{fence}");
@@ -173,6 +227,26 @@ pub(crate) fn arguments(args: &Value) -> String {
         text.push_str(&format!("\n\n({hidden} more characters are not shown here.)"));
     }
     text
+}
+
+/// JSON with escapes for letters that nobody sees.
+fn spelled(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for letter in json.chars() {
+        let unseen = matches!(
+            letter,
+            '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180e}'
+                | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+                | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
+        );
+        if unseen {
+            let mut units = [0; 2];
+            letter.encode_utf16(&mut units).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            out.push(letter);
+        }
+    }
+    out
 }
 
 /// A name in running Markdown: nothing in it is markup.

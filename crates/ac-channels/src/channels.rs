@@ -23,7 +23,7 @@ use crate::{
     button::Signer,
     conversation::Actor,
     event::{Conversation, Incoming, IncomingKind},
-    record::{Cell, ConversationRecord, MAX_INBOX, Records},
+    record::{Cell, ConversationRecord, Records},
 };
 
 /// The chat channels of one controller. A cheap handle; clones are the same channels.
@@ -347,14 +347,21 @@ impl Shared {
         }
         let live = self.live(&event.conversation);
         let now = self.clock.now();
+        let mut left = false;
         let taken = live
             .update(self, &event.conversation, |record| {
-                if record.inbox.len() >= MAX_INBOX {
+                left = !record.inbox.is_empty();
+                if record.is_full() {
                     return Some(None);
                 }
                 record.take(event, now).then_some(Some(()))
             })
             .await?;
+        if left {
+            // Whoever stored what is there may not have come to say so: the platform hung up, or the store took too long. That is why it
+            // delivers again.
+            self.wake(&event.conversation);
+        }
         match taken {
             None => Ok(false),
             Some(None) => Err(ChannelError::new(ChannelErrorKind::RateLimited, "too much waits in this conversation")),

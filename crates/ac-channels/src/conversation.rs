@@ -17,7 +17,7 @@ use futures::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
 use crate::{
-    ChannelAdapter, ChannelError, ChannelErrorKind,
+    Capabilities, ChannelAdapter, ChannelError, ChannelErrorKind,
     channels::{Live, Registered, Shared},
     event::{Conversation, Speaker},
     hooks::About,
@@ -396,6 +396,11 @@ impl Actor {
         self.registered.adapter.as_ref()
     }
 
+    /// What the platform can do, with the limit that holds by now.
+    fn can(&self) -> Capabilities {
+        Capabilities { max_text: self.limit, ..self.adapter().capabilities() }
+    }
+
     fn controller(&self) -> &AgentController {
         &self.shared.controller
     }
@@ -406,7 +411,7 @@ impl Actor {
 
     /// Markdown as one line of the channel itself.
     fn line(&self, markdown: &str) -> String {
-        let can = self.adapter().capabilities();
+        let can = self.can();
         crate::render::messages(markdown, can.dialect, can.max_text, can.unit).into_iter().next().unwrap_or_default()
     }
 

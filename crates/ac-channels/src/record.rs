@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     ChannelError, ChannelErrorKind,
-    event::{Conversation, Incoming, Speaker},
+    event::{Conversation, Incoming, IncomingKind, Speaker},
     signature::digest,
 };
 
@@ -157,8 +157,9 @@ const ROOM: usize = 256;
 const ALL_ROOM: usize = 8192;
 /// How many decided cards are remembered, so that a late click hears what was decided.
 const OLD_CARDS: usize = 32;
-/// How much may wait in one conversation.
-pub(crate) const MAX_INBOX: usize = 256;
+/// How much may wait in one conversation: events, and bytes of what people wrote. All of it is one row.
+const MAX_INBOX: usize = 256;
+const MAX_WAITING: usize = 4 * 1024 * 1024;
 
 impl ConversationRecord {
     const SCHEMA: u32 = 1;
@@ -201,12 +202,27 @@ impl ConversationRecord {
         true
     }
 
+    /// Whether nothing more may wait here.
+    pub(crate) fn is_full(&self) -> bool {
+        let written = |item: &Item| match &item.event.kind {
+            IncomingKind::Message(said) => said.text.len(),
+            IncomingKind::Click(click) => click.text.as_ref().map_or(0, String::len),
+        };
+        self.inbox.len() >= MAX_INBOX || self.inbox.iter().map(written).sum::<usize>() >= MAX_WAITING
+    }
+
     pub(crate) fn open_cards(&self) -> impl Iterator<Item = &Card> {
         self.cards.iter().filter(|card| card.outcome.is_none())
     }
 
     pub(crate) fn card_mut(&mut self, n: u32) -> Option<&mut Card> {
         self.cards.iter_mut().find(|card| card.n == n)
+    }
+
+    /// Who in the conversation started a run, or the run that a subagent's belongs to.
+    pub(crate) fn starter_of(&self, run: &RunId) -> Option<Speaker> {
+        let root = run.as_str().split('~').next().unwrap_or_default();
+        self.starter.as_ref().filter(|starter| starter.run.as_str() == root).map(|starter| starter.speaker.clone())
     }
 
     /// Settles a card, if it is open. The message on the platform is to say so.

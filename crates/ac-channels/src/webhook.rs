@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use crate::{
     ChannelError, ChannelErrorKind,
     adapter::{Button, ButtonStyle, Capabilities, ChannelAdapter, LengthUnit, Post, PostKey, Received, Refused, Upload},
-    caller::{Body, Caller, is_below},
+    caller::{Body, Caller, is_below, origin},
     event::{Attachment, Click, Conversation, Incoming, IncomingKind, Said, Speaker},
     render::Dialect,
     signature::{digest, header, hmac, hmac_fits, is_fresh},
@@ -66,6 +66,7 @@ impl SignedWebhook {
             max_text: 8_000,
             unit: LengthUnit::Chars,
             max_buttons: 10,
+            max_options: 100,
             edit_interval: Duration::from_millis(500),
             dialect: Dialect::Markdown,
         };
@@ -224,7 +225,7 @@ impl ChannelAdapter for SignedWebhook {
 
     async fn download(&self, file: &Attachment, limit: usize) -> Result<Bytes, ChannelError> {
         // Only from where the posts go: a webhook is not to make this process fetch whatever it likes.
-        let origin: String = self.out.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+        let origin = origin(&self.out);
         if !is_below(&file.reference, &origin) {
             return Err(ChannelError::new(ChannelErrorKind::Denied, "the file is not where the posts go"));
         }

@@ -4,6 +4,7 @@
 //! requests that the platforms would send to a webhook, with genuine signatures. What a person would see is in [`Platforms::shown`].
 
 mod discord;
+mod files;
 pub mod sign;
 mod slack;
 mod telegram;
@@ -49,6 +50,8 @@ pub struct Shown {
     pub buttons: Vec<(String, String)>,
     /// What it said before, oldest first.
     pub history: Vec<String>,
+    /// Name and bytes of the file, where it is one.
+    pub file: Option<(String, Vec<u8>)>,
     /// What the sender calls it.
     pub(crate) mark: Option<String>,
 }
@@ -91,14 +94,22 @@ pub struct Manners {
     pub pause: Duration,
     /// Edits fail because the message is gone.
     pub edits_gone: bool,
+    /// Messages with something to be pressed are refused as they are.
+    pub no_buttons: bool,
     /// The pause before each answer.
     pub slow: Duration,
     /// What earlier messages there are, for platforms that tell.
     pub earlier: Vec<(String, String)>,
+    /// Files that people sent: what each platform calls it, and what is in it.
+    pub files: Vec<(String, Vec<u8>)>,
 }
 
 #[derive(Debug, Default)]
 struct State {
+    /// Where all of this is, as clients are told.
+    origin: String,
+    /// Files on their way: name, length and bytes.
+    uploads: HashMap<String, (String, usize, Vec<u8>)>,
     manners: Manners,
     shown: Vec<Shown>,
     notices: Vec<Notice>,
@@ -114,11 +125,13 @@ struct Reply {
     status: u16,
     headers: Vec<(&'static str, String)>,
     body: Value,
+    /// A file, instead of JSON.
+    file: Option<Vec<u8>>,
 }
 
 impl Reply {
     fn new(status: u16, body: Value) -> Self {
-        Self { status, headers: vec![], body }
+        Self { status, headers: vec![], body, file: None }
     }
 }
 
@@ -174,7 +187,8 @@ impl Platforms {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let (shared, stop) = (Arc::<Mutex<State>>::default(), CancelToken::new());
+        let state = State { origin: format!("http://{address}"), ..State::default() };
+        let (shared, stop) = (Arc::new(Mutex::new(state)), CancelToken::new());
         let (state, token) = (shared.clone(), stop.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = thread::Builder::new().name("platforms".into()).spawn(move || {
@@ -197,6 +211,11 @@ impl Platforms {
             });
         })?;
         Ok(Self { address, shared, stop, thread: Some(thread) })
+    }
+
+    /// Where a file that a person sent is, for platforms that name an address.
+    pub fn file_url(&self, platform: &str, file: &str) -> String {
+        format!("http://{}/{platform}-files/{file}", self.address)
     }
 
     /// Where an adapter of this platform finds its API.
@@ -238,6 +257,11 @@ impl Platforms {
         self.state().called.clone()
     }
 
+    /// When the last request came.
+    pub fn last_called(&self) -> Option<Instant> {
+        self.state().called.last().map(|called| called.at)
+    }
+
     /// Waits until something is to be seen; answers what `find` found.
     pub async fn until<T>(&self, within: Duration, find: impl Fn(&[Shown]) -> Option<T>) -> Option<T> {
         let begun = tokio::time::Instant::now();
@@ -270,7 +294,10 @@ async fn serve(mut connection: Connection, state: &Mutex<State>) -> io::Result<(
         }
         let reply = answer(&request, &mut state.lock().unwrap_or_else(PoisonError::into_inner));
         let headers: Vec<(&str, &str)> = reply.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        connection.json(reply.status, &headers, &reply.body).await?;
+        match &reply.file {
+            Some(bytes) => connection.bytes(reply.status, &headers, bytes).await?,
+            None => connection.json(reply.status, &headers, &reply.body).await?,
+        }
     }
     Ok(())
 }
@@ -279,7 +306,9 @@ fn answer(request: &Incoming, state: &mut State) -> Reply {
     let body: Value = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
     let auth = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("authorization")).map_or("", |(_, value)| value.as_str());
-    let (platform, method, reply) = if let Some(method) = path.strip_prefix("/slack/api/") {
+    let (platform, method, reply) = if let Some(found) = files::answer(request, path, auth, state) {
+        found
+    } else if let Some(method) = path.strip_prefix("/slack/api/") {
         ("slack", method.to_owned(), slack::answer(method, query, auth, &body, state))
     } else if let Some(rest) = path.strip_prefix("/telegram/") {
         let (bot, method) = rest.split_once('/').unwrap_or((rest, ""));

@@ -4,7 +4,7 @@ use ac_controller::{Answer, ControllerErrorKind, Session};
 use ac_core::{event::PendingKind, permission::GrantTarget};
 use serde_json::{Value, json};
 
-use super::{Actor, Dirty, inbound::kind_of};
+use super::{Actor, Dirty, inbound::kind_of, waits::waiting};
 use crate::{
     ChannelError,
     button::{Action, Bound, Value as ButtonValue},
@@ -12,6 +12,17 @@ use crate::{
     hooks::Deciding,
     record::{Card, Outcome},
 };
+
+/// What a message does to what is asked when it comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writing {
+    /// Nothing: no approval is asked.
+    DecidesNothing,
+    /// It declines: its author may decide on the approvals, and wrote instead.
+    Declines,
+    /// It waits: its author may not decide what is asked.
+    Waits,
+}
 
 impl Actor {
     /// Somebody pressed something. Everything is checked before anything changes.
@@ -91,6 +102,27 @@ impl Actor {
         self.decide_or(session, speaker, None, &card, Answer::Reply { value }).await
     }
 
+    /// What it means for what is asked that somebody writes. Only who may decide all of it declines the approvals in it (`R7`).
+    pub(super) async fn writing(&self, session: &Session, speaker: &Speaker) -> Result<Writing, ChannelError> {
+        let record = self.record().await?;
+        let mut writing = Writing::DecidesNothing;
+        for open in &waiting(session).await? {
+            let starter = match record.cards.iter().find(|card| card.pending == open.id) {
+                Some(card) => card.starter.clone(),
+                // It is asked since a moment ago.
+                None => record.starter_of(&open.run),
+            };
+            let deciding = Deciding { about: self.about(speaker), kind: open.kind, tool: &open.tool, starter: starter.as_ref() };
+            if !self.shared.hooks.may_decide(&deciding).await {
+                return Ok(Writing::Waits);
+            }
+            if open.kind == PendingKind::Approval {
+                writing = Writing::Declines;
+            }
+        }
+        Ok(writing)
+    }
+
     async fn may_decide(&self, speaker: &Speaker, card: &Card) -> bool {
         let deciding = Deciding { about: self.about(speaker), kind: card.kind, tool: &card.tool, starter: card.starter.as_ref() };
         self.shared.hooks.may_decide(&deciding).await
@@ -158,7 +190,7 @@ impl Actor {
     }
 
     /// A private word. That it does not arrive keeps nothing from going on.
-    async fn tell(&self, speaker: &Speaker, responder: Option<&str>, text: &str) -> Result<(), ChannelError> {
+    pub(super) async fn tell(&self, speaker: &Speaker, responder: Option<&str>, text: &str) -> Result<(), ChannelError> {
         let text = self.adapter().capabilities().dialect.escape(text);
         match self.adapter().notice(&self.conversation, speaker, responder, &text).await {
             Err(error) => tracing::warn!(code = error.code(), "a private notice did not arrive"),

@@ -10,7 +10,7 @@ use ac_core::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
 
-use super::Actor;
+use super::{Actor, decide::Writing};
 use crate::{
     ChannelError, ChannelErrorKind, WithoutButtons,
     event::{Attachment, IncomingKind, Said, Speaker},
@@ -197,6 +197,11 @@ impl Actor {
         if !self.adapter().capabilities().buttons && self.registered.settings.without_buttons == WithoutButtons::RunWithoutAsking {
             message = message.unattended();
         }
+        let writing = self.writing(session, speaker).await?;
+        // What is asked from here on was not there to be declined.
+        if writing != Writing::Declines {
+            message = message.decides_nothing();
+        }
         let submitted = match session.submit_once(message).await {
             Ok(submitted) => submitted,
             Err(error)
@@ -213,7 +218,12 @@ impl Actor {
         };
         self.running = true;
         let run = match &submitted {
-            Some(submitted) if submitted.joined => return Ok(()),
+            Some(submitted) if submitted.joined => {
+                if writing == Writing::Waits {
+                    self.tell(speaker, None, "Your message waits until it is decided what is asked here.").await?;
+                }
+                return Ok(());
+            }
             Some(submitted) => submitted.run.clone(),
             // It was handed on before this process died: the run that is open now was started by it, or by nobody who is not known.
             None => match session.current_run().await? {

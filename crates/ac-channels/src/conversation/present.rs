@@ -215,10 +215,18 @@ impl Actor {
             name.push_str(&format!("#{instead}"));
         }
         let post_key = PostKey { key: name, again: self.first, since: shown.at };
-        let at = match self.adapter().post(&self.conversation, &post_key, &Post::text(text)).await {
+        let posted = match self.adapter().post(&self.conversation, &post_key, &Post::text(text)).await {
             Err(error) if error.kind() == ChannelErrorKind::TooLong => return Err(self.shorten(error)),
+            other => other,
+        };
+        self.remember(shown, key, posted).await
+    }
+
+    /// Remembers where something is posted. What the platform will not take at any time is nowhere, and keeps nothing from going on.
+    async fn remember(&self, shown: &Shown, key: &str, posted: Result<String, ChannelError>) -> Result<String, ChannelError> {
+        let at = match posted {
             Err(error) if !error.is_transient() => {
-                tracing::error!(code = error.code(), "an answer could not be posted");
+                tracing::error!(code = error.code(), "a part of an answer could not be posted");
                 String::new()
             }
             other => other?,
@@ -236,19 +244,8 @@ impl Actor {
             return Ok(());
         }
         let post_key = PostKey { key: format!("{}#{}#{key}", self.conversation.id, shown.id), again: self.first, since: shown.at };
-        let at = match self.adapter().upload(&self.conversation, &post_key, file).await {
-            Err(error) if !error.is_transient() => {
-                tracing::warn!(code = error.code(), "a file could not be posted");
-                String::new()
-            }
-            other => other?,
-        };
-        self.change(|record| {
-            record.post(&shown.id, Slot { key: key.to_owned(), at: at.clone() });
-            Some(())
-        })
-        .await?;
-        Ok(())
+        let posted = self.adapter().upload(&self.conversation, &post_key, file).await;
+        self.remember(shown, key, posted).await.map(drop)
     }
 
     /// Changes a message, if it does not say so already.
@@ -272,7 +269,7 @@ impl Actor {
     }
 
     /// The platform counts otherwise than it says: the next try is made with shorter texts, never with the same one.
-    fn shorten(&mut self, error: ChannelError) -> ChannelError {
+    pub(super) fn shorten(&mut self, error: ChannelError) -> ChannelError {
         self.limit = (self.limit / 4 * 3).max(64);
         ChannelError::new(ChannelErrorKind::Unavailable, "a text was too long; it is cut shorter").with_source(error)
     }

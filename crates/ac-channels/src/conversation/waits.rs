@@ -1,15 +1,15 @@
 //! Cards for what waits for a person.
 
 use ac_controller::{Answer, Pending, Session};
-use ac_core::{Part, PendingId, RunId, ToolCallState, event::PendingKind};
+use ac_core::{Part, PendingId, ToolCallState, event::PendingKind};
 use ac_storage::domain::MessageQuery;
 
 use super::Actor;
 use crate::{
     ChannelError, ChannelErrorKind, WithoutButtons,
-    adapter::PostKey,
+    adapter::{Capabilities, Post, PostKey},
     cards::{code, name},
-    record::{Card, Outcome},
+    record::{Card, Note, Outcome},
     render,
 };
 
@@ -19,9 +19,7 @@ const LOOK_BACK: usize = 30;
 impl Actor {
     /// Compares what waits with the cards: new waits get one, cards of waits that are over learn what came of them.
     pub(super) async fn sync_waits(&mut self, session: &Session) -> Result<(), ChannelError> {
-        let Some(thread) = session.thread_id() else { return Ok(()) };
-        let pending: Vec<Pending> =
-            session.pending().await?.into_iter().filter(|open| open.thread == thread || open.parent_call.is_some()).collect();
+        let pending = waiting(session).await?;
         let record = self.record().await?;
         for open in &pending {
             if !record.cards.iter().any(|card| card.pending == open.id) {
@@ -38,26 +36,29 @@ impl Actor {
     }
 
     async fn new_wait(&mut self, session: &Session, open: &Pending) -> Result<(), ChannelError> {
-        let can = self.adapter().capabilities();
+        let can = self.can();
         let asks = matches!(open.kind, PendingKind::Approval | PendingKind::InDoubt);
         if asks && !can.buttons {
             return self.cannot_ask(session, open).await;
         }
+        let mut plan = vec![];
         if open.kind == PendingKind::Plan
             && let Some(path) = open.payload.get("path").and_then(serde_json::Value::as_str)
             && let Some(text) = self.shared.hooks.plan_text(session, path).await
         {
-            for (n, piece) in (0..).zip(render::messages(&text, can.dialect, self.limit, can.unit)) {
-                self.add_note(format!("plan:{}:{n}", open.id), piece).await?;
-            }
+            plan = render::messages(&text, can.dialect, can.max_text, can.unit);
         }
-        let root = RunId::from(open.run.as_str().split('~').next().unwrap_or_default());
+        let at = self.shared.clock.now();
         self.change(|record| {
             if record.cards.iter().any(|card| card.pending == open.id) {
                 return None;
             }
-            let mut card = Card::of(open, record.next_card, can.buttons);
-            card.starter = record.starter.as_ref().filter(|starter| starter.run == root).map(|starter| starter.speaker.clone());
+            let mut card = Card::of(open, record.next_card, &can);
+            card.starter = record.starter_of(&open.run);
+            // What belongs to the card is remembered in the same write, so it is posted once.
+            for (n, text) in plan.iter().cloned().chain(card.overflow(&can)).enumerate() {
+                record.notes.push(Note { key: format!("ask:{}:{n}", open.id), text, at });
+            }
             record.next_card += 1;
             record.cards.push(card);
             Some(())
@@ -68,6 +69,7 @@ impl Actor {
 
     /// An approval where nobody can be shown one.
     async fn cannot_ask(&self, session: &Session, open: &Pending) -> Result<(), ChannelError> {
+        let can = self.can();
         let key = format!("wait:{}", open.id);
         let text = match &self.registered.settings.without_buttons {
             WithoutButtons::Decline => {
@@ -96,7 +98,7 @@ impl Actor {
         self.add_note(key, text).await?;
         // A card that was never shown: it keeps the line from being said twice, and the conversation from falling asleep.
         self.change(|record| {
-            let mut card = Card::of(open, record.next_card, false);
+            let mut card = Card::of(open, record.next_card, &can);
             card.message = Some(String::new());
             record.next_card += 1;
             record.cards.push(card);
@@ -126,7 +128,7 @@ impl Actor {
 
     /// Posts cards that are not on the platform, and changes those that say what is over.
     pub(super) async fn post_cards(&mut self) -> Result<(), ChannelError> {
-        let can = self.adapter().capabilities();
+        let can = self.can();
         let record = self.record().await?;
         for card in &record.cards {
             let settled = card.outcome.is_some();
@@ -138,7 +140,7 @@ impl Actor {
                 None if settled => self.mark_card(card.n, None, true).await?,
                 None => {
                     let key = PostKey { key: format!("{}#card{}", self.conversation.id, card.n), again: self.first, since: card.at };
-                    let message = self.adapter().post(&self.conversation, &key, &post).await?;
+                    let message = self.post_card(&key, &post, &can).await?;
                     self.mark_card(card.n, Some(message), false).await?;
                 }
                 Some(message) if settled => {
@@ -156,6 +158,27 @@ impl Actor {
             }
         }
         Ok(())
+    }
+
+    /// Posts a card. One that the platform refuses as it is goes without what can be pressed, so that it holds up nothing: a reply in words
+    /// counts there too, and what needs a button is answered elsewhere.
+    async fn post_card(&mut self, key: &PostKey, post: &Post, can: &Capabilities) -> Result<String, ChannelError> {
+        let lasting = |error: &ChannelError| !error.is_transient() && error.kind() != ChannelErrorKind::Denied;
+        let error = match self.adapter().post(&self.conversation, key, post).await {
+            Err(error) if error.kind() == ChannelErrorKind::TooLong => return Err(self.shorten(error)),
+            Err(error) if lasting(&error) => error,
+            // Credentials and rights are mended by people; what is asked is not lost until then.
+            other => return other,
+        };
+        tracing::error!(code = error.code(), "a card was refused; it goes without buttons");
+        let hint =
+            can.dialect.escape("🔐 What can be pressed could not be shown here. Reply in words, or answer where the session is open.");
+        let fits = can.unit.measure(&post.text) + can.unit.measure(&hint) + 2 <= can.max_text;
+        let bare = Post::text(if fits { format!("{}\n\n{hint}", post.text) } else { hint });
+        match self.adapter().post(&self.conversation, key, &bare).await {
+            Err(error) if lasting(&error) => Ok(String::new()),
+            other => other,
+        }
     }
 
     async fn mark_card(&self, n: u32, message: Option<String>, fresh: bool) -> Result<(), ChannelError> {
@@ -178,7 +201,7 @@ impl Actor {
         let record = self.record().await?;
         for note in &record.notes {
             let key = PostKey { key: format!("{}#{}", self.conversation.id, note.key), again: self.first, since: note.at };
-            let post = crate::adapter::Post::text(note.text.clone());
+            let post = Post::text(note.text.clone());
             match self.adapter().post(&self.conversation, &key, &post).await {
                 Err(error) if !error.is_transient() => tracing::warn!(code = error.code(), "a line could not be posted"),
                 other => drop(other?),
@@ -191,6 +214,12 @@ impl Actor {
         }
         Ok(())
     }
+}
+
+/// What waits for a person on the conversation's thread, and in the subagents of its runs.
+pub(super) async fn waiting(session: &Session) -> Result<Vec<Pending>, ChannelError> {
+    let Some(thread) = session.thread_id() else { return Ok(vec![]) };
+    Ok(session.pending().await?.into_iter().filter(|open| open.thread == thread || open.parent_call.is_some()).collect())
 }
 
 /// One line about a call, in Markdown.

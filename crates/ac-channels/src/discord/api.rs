@@ -11,7 +11,7 @@ use super::Discord;
 use crate::{
     ChannelError, ChannelErrorKind,
     adapter::{ButtonStyle, Capabilities, ChannelAdapter, LengthUnit, Post, PostKey, Received, Refused, Upload},
-    caller::{Answer, Body, is_below, multipart},
+    caller::{Answer, Body, is_below, multipart, origin},
     event::{Attachment, Conversation, Earlier, Speaker},
     render::Dialect,
     signature::digest,
@@ -73,6 +73,7 @@ impl ChannelAdapter for Discord {
             max_text: 2_000,
             unit: LengthUnit::Utf16,
             max_buttons: 10,
+            max_options: OPTIONS,
             edit_interval: Duration::from_millis(1_200),
             dialect: Dialect::Discord,
         }
@@ -147,7 +148,7 @@ impl ChannelAdapter for Discord {
     }
 
     async fn download(&self, file: &Attachment, limit: usize) -> Result<Bytes, ChannelError> {
-        let origin: String = self.base.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+        let origin = origin(&self.base);
         let places = ["https://cdn.discordapp.com", "https://media.discordapp.net", &origin];
         if !places.iter().any(|base| is_below(&file.reference, base)) {
             return Err(ChannelError::new(ChannelErrorKind::Denied, "the file is not at Discord"));
@@ -197,8 +198,7 @@ fn components(post: &Post) -> Vec<Value> {
     };
     let mut rows: Vec<Value> = vec![];
     if let Some(menu) = &post.menu {
-        let options: Vec<Value> =
-            menu.options.iter().take(OPTIONS).map(|(label, value)| json!({ "label": label, "value": value })).collect();
+        let options: Vec<Value> = menu.options.iter().map(|(label, value)| json!({ "label": label, "value": value })).collect();
         let most = if menu.several { options.len() } else { 1 };
         rows.push(json!({
             "type": 1,

@@ -59,3 +59,18 @@ fn the_form_of_a_record_is_kept() {
     let newer = RawValue::from_string(r#"{"schema":2}"#.to_owned()).unwrap();
     assert_eq!(read(&newer).unwrap_err().code(), "channel.storage");
 }
+
+#[test]
+fn a_conversation_takes_so_much_at_once_and_then_asks_to_come_again() {
+    let mut record = record();
+    for n in 0..MAX_INBOX {
+        assert!(!record.is_full());
+        assert!(record.take(&event(&n.to_string()), minutes(0)));
+    }
+    assert!(record.is_full(), "in number");
+    record.inbox.clear();
+    let mut long = event("long");
+    long.kind = IncomingKind::Message(Said { text: "x".repeat(MAX_WAITING), ..Said::default() });
+    assert!(!record.is_full() && record.take(&long, minutes(0)));
+    assert!(record.is_full(), "in bytes");
+}

@@ -220,7 +220,7 @@ impl Reader {
             self.spans.clear();
             return;
         }
-        let mut spans = std::mem::take(&mut self.spans);
+        let mut spans: Vec<Span> = std::mem::take(&mut self.spans).into_iter().flat_map(linked).collect();
         if let Some(last) = spans.last_mut() {
             last.text.truncate(last.text.trim_end_matches('\n').len());
         }
@@ -239,6 +239,53 @@ impl Reader {
     fn push(&mut self, body: Body) {
         self.blocks.push(Block { tight: false, quoted: self.quotes > 0, body });
         self.tight = !self.lists.is_empty();
+    }
+}
+
+/// A span in which each address that stands in the text is a link, so that nothing is escaped within it.
+fn linked(span: Span) -> Vec<Span> {
+    if span.link.is_some() || span.style.code || !span.text.contains("://") {
+        return vec![span];
+    }
+    let mut out = vec![];
+    let mut rest = span.text.as_str();
+    while let Some((before, address, after)) = address(rest) {
+        for (text, link) in [(before, None), (address, Some(address.into()))] {
+            if !text.is_empty() {
+                out.push(Span { text: text.to_owned(), link, ..span.clone() });
+            }
+        }
+        rest = after;
+    }
+    if !rest.is_empty() {
+        out.push(Span { text: rest.to_owned(), ..span.clone() });
+    }
+    out
+}
+
+/// The first address in a text, and what is before and after it.
+fn address(text: &str) -> Option<(&str, &str, &str)> {
+    let mut from = 0;
+    loop {
+        let rest = text.get(from..)?;
+        let at = from + ["https://", "http://"].iter().filter_map(|scheme| rest.find(scheme)).min()?;
+        let (before, tail) = text.split_at_checked(at)?;
+        // What ends it, and what stands behind it in a sentence.
+        let end = tail.find(|c: char| c.is_whitespace() || c.is_control() || "<>\"`|\\^{}".contains(c)).unwrap_or(tail.len());
+        let mut address = tail.get(..end)?;
+        loop {
+            let unpaired = address.ends_with(')') && address.matches(')').count() > address.matches('(').count();
+            match address.strip_suffix(|c: char| ".,:;!?'*_~]".contains(c) || (c == ')' && unpaired)) {
+                Some(shorter) => address = shorter,
+                None => break,
+            }
+        }
+        let whole_word = before.chars().next_back().is_none_or(|c| !c.is_alphanumeric());
+        let host = address.split_once("://").is_some_and(|(_, host)| host.starts_with(|c: char| c.is_alphanumeric() || c == '['));
+        if whole_word && host {
+            return Some((before, address, tail.get(address.len()..)?));
+        }
+        from = at + "http".len();
     }
 }
 

@@ -179,7 +179,11 @@ impl Dialect {
                 out.push('`');
                 out
             }
-            Self::Markdown | Self::Discord if core.contains('`') => format!("`` {core} ``"),
+            Self::Markdown | Self::Discord if core.contains('`') => {
+                // Longer than any run of marks in it, so that none of them ends it.
+                let marks = "`".repeat(core.split(|c| c != '`').map(str::len).max().unwrap_or(0) + 1);
+                format!("{marks} {core} {marks}")
+            }
             Self::Markdown | Self::Discord => format!("`{core}`"),
         }
     }
@@ -188,8 +192,12 @@ impl Dialect {
         let safe = is_web(link);
         match self {
             Self::Slack if safe => {
+                let same = core == link;
                 let link = link.replace('&', "&amp;").replace('|', "%7C").replace('>', "%3E").replace('<', "%3C");
-                out.push_str(&format!("<{link}|{}>", text.replace('\n', " ")));
+                match same {
+                    true => out.push_str(&format!("<{link}>")),
+                    false => out.push_str(&format!("<{link}|{}>", text.replace('\n', " "))),
+                }
             }
             Self::Markdown | Self::Discord if safe && core != link => {
                 let link = link.replace('(', "%28").replace(')', "%29").replace(' ', "%20");

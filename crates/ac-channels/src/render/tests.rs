@@ -49,6 +49,28 @@ fn nobody_can_be_called_and_no_tag_smuggled_in() {
     assert!(whole("```\n</code></pre><a href=\"x\">\n```", Dialect::TelegramHtml).contains("&lt;/code&gt;"));
 }
 
+#[test]
+fn an_address_in_running_text_is_one_in_each_dialect() {
+    // Nothing is escaped within it, and what stands behind it in the sentence is no part of it.
+    let text = "See https://x.test/a_b_c?q=1&r=[2], (https://y.test/(z)) or xhttps://no.test and https://.";
+    let discord = "See https://x.test/a_b_c?q=1&r=[2\\], (https://y.test/(z)) or xhttps://no.test and https://.";
+    assert_eq!(whole(text, Dialect::Discord), discord);
+    assert_eq!(whole("At https://x.test/a_b/c_d.", Dialect::Slack), "At <https://x.test/a_b/c_d>.");
+    assert_eq!(whole("https://x.test/a&b", Dialect::Slack), "<https://x.test/a&amp;b>");
+    assert_eq!(whole("https://x.test/a&b", Dialect::TelegramHtml), "<a href=\"https://x.test/a&amp;b\">https://x.test/a&amp;b</a>");
+    assert_eq!(whole("https://x.test/a_b", Dialect::Plain), "https://x.test/a_b");
+    assert!(!whole("https://x.test/<!channel>", Dialect::Slack).contains("<!"));
+    assert!(!whole("https://x.test/\"><b>", Dialect::TelegramHtml).contains("<b>"));
+}
+
+#[test]
+fn marks_within_code_end_no_code() {
+    for dialect in [Dialect::Discord, Dialect::Markdown] {
+        assert_eq!(whole("```` a```b``c ````", dialect), "```` a```b``c ````");
+        assert_eq!(whole("`` a`b ``", dialect), "`` a`b ``");
+    }
+}
+
 /// A text of 12,000 characters with a code block over the border and emoji; one word of 5,000 (B-129).
 fn long() -> String {
     let mut text = "Words with emoji 👩‍👩‍👧 in them. ".repeat(110);

@@ -11,7 +11,7 @@ use super::Slack;
 use crate::{
     ChannelError, ChannelErrorKind,
     adapter::{ButtonStyle, Capabilities, ChannelAdapter, LengthUnit, Post, PostKey, Received, Refused, Upload},
-    caller::{Answer, Body, is_below},
+    caller::{Answer, Body, is_below, origin},
     event::{Attachment, Conversation, Earlier, Speaker},
     render::Dialect,
     signature::digest,
@@ -19,6 +19,8 @@ use crate::{
 
 /// How many names are kept.
 const NAMES: usize = 10_000;
+/// How many pages of a thread are read to find its end.
+const THREAD_PAGES: usize = 10;
 
 impl Slack {
     fn bearer(&self) -> String {
@@ -84,6 +86,7 @@ impl ChannelAdapter for Slack {
             max_text: 3_000,
             unit: LengthUnit::Utf16,
             max_buttons: 8,
+            max_options: 100,
             edit_interval: Duration::from_millis(1_200),
             dialect: Dialect::Slack,
         }
@@ -146,35 +149,33 @@ impl ChannelAdapter for Slack {
     }
 
     async fn earlier(&self, to: &Conversation, before: Option<&str>, limit: usize) -> Result<Vec<Earlier>, ChannelError> {
-        let limit_text = limit.min(100).to_string();
-        let mut query = vec![("channel", to.channel.as_str()), ("limit", limit_text.as_str())];
-        if let Some(before) = before {
-            query.push(("latest", before));
-        }
-        let begins = to.thread.as_deref() == before;
-        let method = match &to.thread {
-            Some(thread) if !begins => {
-                query.push(("ts", thread));
-                "conversations.replies"
-            }
-            _ => "conversations.history",
+        // A thread is told from its beginning, so its end may be some pages away; a channel is told from its end.
+        let thread = to.thread.as_deref().filter(|_| to.thread.as_deref() != before);
+        let (method, pages, size) = match thread {
+            Some(_) => ("conversations.replies", THREAD_PAGES, "200".to_owned()),
+            None => ("conversations.history", 1, limit.min(100).to_string()),
         };
-        let answer = self.ask(method, &query).await?;
-        let mut messages: Vec<(String, Earlier)> = answer
-            .body
-            .get("messages")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(|message| {
-                let text = message.get("text")?.as_str()?.to_owned();
+        let mut messages: Vec<(String, Earlier)> = vec![];
+        let mut cursor = String::new();
+        for _ in 0..pages {
+            let mut query = vec![("channel", to.channel.as_str()), ("limit", size.as_str())];
+            query.extend(before.map(|before| ("latest", before)));
+            query.extend(thread.map(|thread| ("ts", thread)));
+            query.extend(Some(("cursor", cursor.as_str())).filter(|_| !cursor.is_empty()));
+            let answer = self.ask(method, &query).await?;
+            messages.extend(answer.body.get("messages").and_then(Value::as_array).into_iter().flatten().filter_map(|message| {
+                let text = message.get("text")?.as_str().filter(|text| !text.is_empty())?.to_owned();
                 let user = message.get("user").or_else(|| message.get("bot_id"))?.as_str()?;
-                let ts = message.get("ts")?.as_str()?.to_owned();
+                let ts = message.get("ts")?.as_str().filter(|ts| Some(*ts) != before)?.to_owned();
                 Some((ts, Earlier { speaker: Speaker::new(user), text }))
-            })
-            .filter(|(ts, one)| Some(ts.as_str()) != before && !one.text.is_empty())
-            .collect();
-        messages.sort_by(|(a, _), (b, _)| a.cmp(b));
+            }));
+            messages.sort_by(|(a, _), (b, _)| a.cmp(b));
+            messages.drain(..messages.len().saturating_sub(limit));
+            match answer.text("/response_metadata/next_cursor").filter(|next| !next.is_empty()) {
+                Some(next) => next.clone_into(&mut cursor),
+                None => break,
+            }
+        }
         let mut earlier: Vec<Earlier> = messages.into_iter().map(|(_, one)| one).collect();
         for one in &mut earlier {
             one.speaker.name = self.name_of(&one.speaker).await;
@@ -184,7 +185,7 @@ impl ChannelAdapter for Slack {
 
     async fn download(&self, file: &Attachment, limit: usize) -> Result<Bytes, ChannelError> {
         // The token goes to Slack and to nobody else.
-        let origin: String = self.base.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+        let origin = origin(&self.base);
         if !["https://files.slack.com", &origin].iter().any(|base| is_below(&file.reference, base)) {
             return Err(ChannelError::new(ChannelErrorKind::Denied, "the file is not at Slack"));
         }

@@ -204,6 +204,8 @@ impl Slack {
             return Ok(Received::events(vec![]));
         }
         let (ts, thread) = interaction.message.map_or((None, None), |message| (Some(message.ts), message.thread_ts));
+        // A card that people reply to becomes the root of a thread. It was posted outside of any, and belongs to that conversation still.
+        let thread = thread.filter(|thread| Some(thread) != ts.as_ref());
         let direct = channel.id.starts_with('D');
         let id = interaction.trigger_id.unwrap_or_else(|| signature.to_owned());
         let speaker = Speaker::new(interaction.user.id).named(interaction.user.name.or(interaction.user.username));

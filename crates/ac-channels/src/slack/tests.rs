@@ -126,6 +126,21 @@ fn who_clicked_comes_from_the_envelope_and_not_from_the_button() {
 }
 
 #[test]
+fn a_card_that_became_the_root_of_a_thread_belongs_to_the_conversation_that_it_was_posted_in() {
+    let press = |message: Value| {
+        let payload = json!({
+            "type": "block_actions", "api_app_id": "A1", "trigger_id": "T.1", "user": { "id": "U1" }, "channel": { "id": "D1" }, "message": message,
+            "actions": [{ "type": "button", "value": "v" }],
+        });
+        let body: String = form_urlencoded::Serializer::new(String::new()).append_pair("payload", &payload.to_string()).finish();
+        slack().receive(&signed(&body, FORM), now()).unwrap().events[0].conversation.clone()
+    };
+    let (bare, root) = (press(json!({ "ts": "17.3" })), press(json!({ "ts": "17.3", "thread_ts": "17.3" })));
+    assert_eq!((bare.id.as_str(), root), ("slack:D1", bare.clone()));
+    assert_eq!(press(json!({ "ts": "17.4", "thread_ts": "17.1" })).id, "slack:D1:17.1");
+}
+
+#[test]
 fn nothing_of_the_secrets_shows() {
     let shown = format!("{:?}", slack());
     assert!(!shown.contains(SECRET) && !shown.contains("xoxb-1"));

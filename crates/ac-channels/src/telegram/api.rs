@@ -65,6 +65,7 @@ impl ChannelAdapter for Telegram {
             max_text: 4_096,
             unit: LengthUnit::Utf16,
             max_buttons: 12,
+            max_options: 0,
             edit_interval: Duration::from_millis(1_200),
             dialect: Dialect::TelegramHtml,
         }

@@ -29,6 +29,7 @@ pub struct UserMessage {
     host: Map<String, Value>,
     id: Option<MessageId>,
     pub(crate) unattended: bool,
+    pub(crate) decides_nothing: bool,
     pub(crate) request_context: Map<String, Value>,
 }
 
@@ -79,6 +80,13 @@ impl UserMessage {
     /// that joins an open run changes nothing.
     pub fn unattended(mut self) -> Self {
         self.unattended = true;
+        self
+    }
+
+    /// Whoever says it may not decide what waits: approvals that are open stay open, and the message reaches the model when the run goes on.
+    /// Without this a message declines what its author was asked (`R7`). A message that starts a run is like any other.
+    pub fn decides_nothing(mut self) -> Self {
+        self.decides_nothing = true;
         self
     }
 

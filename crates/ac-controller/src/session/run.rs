@@ -97,7 +97,8 @@ impl Session {
     /// Sends a message and waits (SPEC S-9): one that starts a run until the run's segment ends, one that joins an open run until it is
     /// accepted.
     ///
-    /// Approvals that wait on the thread are declined by it; questions and plans stay open (`R7`).
+    /// Approvals that wait on the thread are declined by it, unless it [decides nothing](UserMessage::decides_nothing); questions and plans
+    /// stay open (`R7`).
     ///
     /// # Errors
     /// As [`Session::submit`]. What fails after the run began is no error here: it is in the result, and in the events.
@@ -116,11 +117,12 @@ impl Session {
     pub async fn submit(&self, message: impl Into<UserMessage>) -> Result<Submitted, ControllerError> {
         let turn = self.turn().await?;
         let message = message.into();
-        let unattended = message.unattended;
+        let UserMessage { unattended, decides_nothing, .. } = message;
         let (message, request_context) = message.into_message(self.shared())?;
         let thread = self.bound_thread().await?;
         let id = message.id.clone();
-        let submitted = self.deliver_or_start(Start { thread, message, request_context, from_queue: false, unattended }).await;
+        let submitted =
+            self.deliver_or_start(Start { thread, message, request_context, from_queue: false, unattended }, !decides_nothing).await;
         if submitted.is_err() {
             self.shared().transient.forget(id.as_str());
         }
@@ -137,13 +139,14 @@ impl Session {
     pub async fn submit_once(&self, message: impl Into<UserMessage>) -> Result<Option<Submitted>, ControllerError> {
         let turn = self.turn().await?;
         let message = message.into();
-        let unattended = message.unattended;
+        let UserMessage { unattended, decides_nothing, .. } = message;
         let (message, request_context) = message.into_message(self.shared())?;
         let thread = self.bound_thread().await?;
         if self.has_message(&thread, &message.id).await? {
             return Ok(None);
         }
-        let submitted = self.deliver_or_start(Start { thread, message, request_context, from_queue: false, unattended }).await;
+        let submitted =
+            self.deliver_or_start(Start { thread, message, request_context, from_queue: false, unattended }, !decides_nothing).await;
         drop(turn);
         submitted.map(Some)
     }
@@ -192,7 +195,7 @@ impl Session {
         let _turn = self.turn().await?;
         // Judged first: a message that is refused stops nothing.
         let message = message.into();
-        let unattended = message.unattended;
+        let UserMessage { unattended, decides_nothing, .. } = message;
         let (message, request_context) = message.into_message(self.shared())?;
         let thread = self.bound_thread().await?;
         let mut message = message;
@@ -202,7 +205,7 @@ impl Session {
             }
             self.end_run(&thread, &run).await?;
         }
-        self.deliver_or_start(Start { thread, message, request_context, from_queue: false, unattended }).await
+        self.deliver_or_start(Start { thread, message, request_context, from_queue: false, unattended }, !decides_nothing).await
     }
 
     /// Stops the run of the bound thread: what moves, and what waits. If a person's messages wait for it, it goes on with them. Returns as
@@ -260,11 +263,12 @@ impl Session {
         }
     }
 
-    async fn deliver_or_start(&self, start: Start) -> Result<Submitted, ControllerError> {
+    /// `decline` is whether an open run's approvals are declined by it.
+    async fn deliver_or_start(&self, start: Start, decline: bool) -> Result<Submitted, ControllerError> {
         let (thread, message) = (start.thread.clone(), start.message.clone());
         for _ in 0..TRIES {
             if let Some(run) = self.close_finished(&thread).await? {
-                if !self.join(&run, &message, true).await? {
+                if !self.join(&run, &message, decline).await? {
                     continue;
                 }
                 let handle = self.shared().runtime.live(&run);

@@ -91,6 +91,7 @@ fn write(channel: &str, id: Option<&str>, body: &Value, state: &mut State) -> Re
         text: content,
         buttons,
         history: vec![],
+        file: None,
         mark: nonce,
     });
     Reply::new(200, json!({ "id": id }))
@@ -114,6 +115,7 @@ fn buttons(body: &Value) -> Option<Vec<(String, String)>> {
                 return None;
             }
             match component.get("options").and_then(Value::as_array) {
+                Some(options) if options.len() > 25 => return None,
                 Some(options) => buttons.extend(options.iter().map(|option| (text(option, "label"), text(option, "value")))),
                 None => buttons.push((text(component, "label"), id)),
             }

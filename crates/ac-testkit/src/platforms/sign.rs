@@ -81,13 +81,33 @@ pub fn slack_message(event: &str, channel: &str, thread: Option<&str>, user: &st
 
 /// A press on a button of a message in Slack.
 pub fn slack_press(trigger: &str, channel: &str, thread: Option<&str>, message: &str, user: &str, value: &str, at: i64) -> Delivery {
+    let action = json!({ "type": "button", "action_id": "button0", "block_id": "b", "value": value, "action_ts": "1.1" });
+    slack_action(trigger, channel, thread, message, user, &action, at)
+}
+
+/// A choice from a menu of a message in Slack: of one entry, or of several.
+pub fn slack_choice(trigger: &str, channel: &str, message: &str, user: &str, values: &[&str], at: i64) -> Delivery {
+    let option = |value: &&str| json!({ "text": { "type": "plain_text", "text": "an entry" }, "value": value });
+    let action = match values {
+        [value] => {
+            json!({ "type": "static_select", "action_id": "menu", "block_id": "b", "selected_option": option(value), "action_ts": "1.1" })
+        }
+        values => {
+            let chosen: Vec<Value> = values.iter().map(option).collect();
+            json!({ "type": "multi_static_select", "action_id": "menu", "block_id": "b", "selected_options": chosen, "action_ts": "1.1" })
+        }
+    };
+    slack_action(trigger, channel, None, message, user, &action, at)
+}
+
+fn slack_action(trigger: &str, channel: &str, thread: Option<&str>, message: &str, user: &str, action: &Value, at: i64) -> Delivery {
     let payload = json!({
         "type": "block_actions", "api_app_id": SLACK_APP, "trigger_id": trigger, "team": { "id": "T1" },
         "user": { "id": user, "username": user, "name": user, "team_id": "T1" },
         "channel": { "id": channel, "name": if channel.starts_with('D') { "directmessage" } else { "general" } },
         "container": { "type": "message", "message_ts": message, "channel_id": channel },
         "message": { "ts": message, "thread_ts": thread, "bot_id": "B1" },
-        "actions": [{ "type": "button", "action_id": "button0", "block_id": "b", "value": value, "action_ts": "1.1" }],
+        "actions": [action],
     });
     let encoded: String = payload.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect();
     slack(format!("payload={encoded}"), "application/x-www-form-urlencoded", at)
@@ -185,4 +205,16 @@ fn base64(bytes: &[u8]) -> String {
 pub fn discord_press(id: &str, channel: &str, guild: bool, user: &str, message: &str, value: &str, at: i64) -> Delivery {
     let data = json!({ "type": 3, "data": { "custom_id": value, "component_type": 2 }, "message": { "id": message } });
     discord(&interaction(id, channel, guild, user, &data), at)
+}
+
+/// A choice from a menu of a message in Discord.
+pub fn discord_choice(id: &str, channel: &str, guild: bool, user: &str, message: &str, values: &[&str], at: i64) -> Delivery {
+    let data = json!({ "type": 3, "data": { "custom_id": "menu", "component_type": 3, "values": values }, "message": { "id": message } });
+    discord(&interaction(id, channel, guild, user, &data), at)
+}
+
+/// A form that was filled in, in Discord.
+pub fn discord_form(id: &str, channel: &str, guild: bool, user: &str, form: &str, text: &str, at: i64) -> Delivery {
+    let field = json!({ "type": 1, "components": [{ "type": 4, "custom_id": "text", "value": text }] });
+    discord(&interaction(id, channel, guild, user, &json!({ "type": 5, "data": { "custom_id": form, "components": [field] } })), at)
 }

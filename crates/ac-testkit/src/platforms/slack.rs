@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{Notice, Reply, Shown, State, Taken, text, utf16};
+use super::{Notice, Reply, Shown, State, Taken, files, text, utf16};
 
 const NAME: &str = "slack";
 /// The token that the fake knows.
@@ -43,6 +43,9 @@ pub(super) fn answer(method: &str, query: &str, auth: &str, body: &Value, state:
                 Ok(buttons) => buttons,
                 Err(code) => return refuse(code),
             };
+            if state.manners.no_buttons && !buttons.is_empty() {
+                return refuse("invalid_blocks");
+            }
             if edit {
                 let ts = text(body, "ts");
                 let Some(shown) = state.find(NAME, &channel, &ts) else { return refuse("message_not_found") };
@@ -62,6 +65,7 @@ pub(super) fn answer(method: &str, query: &str, auth: &str, body: &Value, state:
                 text: said,
                 buttons,
                 history: vec![],
+                file: None,
                 mark,
             });
             Reply::new(200, json!({ "ok": true, "channel": channel, "ts": ts }))
@@ -74,6 +78,7 @@ pub(super) fn answer(method: &str, query: &str, auth: &str, body: &Value, state:
             let find =
                 |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default().to_owned();
             let (channel, thread) = (find("channel"), find("ts"));
+            let (limit, from) = (find("limit").parse().unwrap_or(100), find("cursor").parse().unwrap_or(0));
             let mut messages: Vec<Value> = (0..)
                 .zip(&state.manners.earlier)
                 .map(|(n, (user, text)): (u32, _)| json!({ "type": "message", "user": user, "text": text, "ts": format!("1600000000.{n:06}") }))
@@ -91,8 +96,19 @@ pub(super) fn answer(method: &str, query: &str, auth: &str, body: &Value, state:
                         })
                     }),
             );
-            Reply::new(200, json!({ "ok": true, "messages": messages, "has_more": false }))
+            // A channel is told from its end, a thread from its beginning.
+            if method == "conversations.history" {
+                messages.reverse();
+            }
+            let all = messages.len();
+            let page: Vec<Value> = messages.into_iter().skip(from).take(limit).collect();
+            let next = Some(from + limit).filter(|next| *next < all).map_or_else(String::new, |next| next.to_string());
+            Reply::new(
+                200,
+                json!({ "ok": true, "messages": page, "has_more": !next.is_empty(), "response_metadata": { "next_cursor": next } }),
+            )
         }
+        "files.getUploadURLExternal" | "files.completeUploadExternal" => files::slack(method, query, body, state),
         "users.info" => {
             let user = query.split('&').find_map(|pair| pair.strip_prefix("user=")).unwrap_or_default();
             Reply::new(
@@ -107,6 +123,9 @@ pub(super) fn answer(method: &str, query: &str, auth: &str, body: &Value, state:
 fn buttons(body: &Value) -> Result<Vec<(String, String)>, &'static str> {
     let mut buttons = vec![];
     for block in body.get("blocks").and_then(Value::as_array).into_iter().flatten() {
+        if block.pointer("/accessory/options").and_then(Value::as_array).is_some_and(|options| options.len() > 100) {
+            return Err("invalid_blocks");
+        }
         if block.pointer("/text/text").and_then(Value::as_str).is_some_and(|text| utf16(text) > 3_000) {
             return Err("msg_blocks_too_long");
         }

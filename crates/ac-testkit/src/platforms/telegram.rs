@@ -74,6 +74,7 @@ pub(super) fn answer(bot: &str, method: &str, body: &Value, state: &mut State) -
                 text: said,
                 buttons,
                 history: vec![],
+                file: None,
                 mark: None,
             });
             ok(&json!({ "message_id": id }))
@@ -89,6 +90,7 @@ pub(super) fn answer(bot: &str, method: &str, body: &Value, state: &mut State) -
             ok(&json!(true))
         }
         "sendChatAction" => ok(&json!(true)),
+        "getFile" => ok(&json!({ "file_id": text(body, "file_id"), "file_path": format!("documents/{}", text(body, "file_id")) })),
         _ => refuse(404, "Not Found"),
     }
 }

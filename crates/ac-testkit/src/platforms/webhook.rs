@@ -26,6 +26,7 @@ pub(super) fn answer(id: &str, body: &Value, state: &mut State) -> Reply {
                 text: said,
                 buttons,
                 history: vec![],
+                file: None,
                 mark,
             });
             Reply::new(200, json!({ "message": message }))

@@ -110,6 +110,15 @@ impl Connection {
         self.flush().await
     }
 
+    /// Answers with a file.
+    #[cfg(feature = "platforms")]
+    pub(crate) async fn bytes(&mut self, status: u16, headers: &[(&str, &str)], body: &[u8]) -> io::Result<()> {
+        self.head(status, "application/octet-stream", headers);
+        self.output.extend(format!("content-length: {}\r\n\r\n", body.len()).into_bytes());
+        self.output.extend(body);
+        self.flush().await
+    }
+
     /// Begins an answer that arrives in chunks.
     pub(super) fn begin(&mut self, content_type: &str) {
         self.head(200, content_type, &[("cache-control", "no-cache")]);

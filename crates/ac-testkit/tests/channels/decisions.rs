@@ -169,6 +169,38 @@ async fn a_message_on_top_of_an_approval_declines_it_and_the_card_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_strangers_message_in_a_group_declines_nothing_and_waits() {
+    // R7: who may not press may not decline by writing either.
+    let desk = Desk::new([write("c1"), Turn::text("written, and hello Bob")]);
+    let life = desk.open("a").await;
+    assert_eq!(life.deliver(&group("Ev1", "U1", "<@UBOT> write it")).await, 200);
+    let card = desk.card("Approve").await;
+    assert_eq!(life.deliver(&group("Ev2", "U2", "and greet Bob")).await, 200);
+    assert_eq!(desk.noticed("waits until").await, "U2");
+    assert_eq!(life.channels.controller().pending().await.unwrap().len(), 1, "it is still asked");
+    assert_eq!(desk.card("Approve").await.history.len(), 0, "the card is as it was");
+    life.press("T1", &card, "U1", "Approve").await;
+    desk.see("hello Bob").await;
+    assert_eq!(desk.done(), ["write c1"]);
+    let sent = format!("{:?}", desk.model.requests()[1].messages);
+    assert!(sent.contains("greet Bob") && !sent.contains("interrupted_by_user_message"), "{sent}");
+    life.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_person_who_asked_declines_in_a_group_by_writing() {
+    let desk = Desk::new([write("c1"), Turn::text("instead")]);
+    let life = desk.open("a").await;
+    assert_eq!(life.deliver(&group("Ev1", "U1", "<@UBOT> write it")).await, 200);
+    let card = desk.card("Approve").await;
+    assert_eq!(life.deliver(&group("Ev2", "U1", "no, something else")).await, 200);
+    desk.see("instead").await;
+    until_edited(&desk, &card, "Declined").await;
+    assert!(desk.done().is_empty());
+    life.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn questions_are_answered_by_button_or_in_words() {
     let options =
         json!({ "question": "Which *one*?", "options": [{ "label": "Red" }, { "label": "Blue", "description": "like the sky" }] });

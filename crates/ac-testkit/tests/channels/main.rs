@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod attacks;
+mod choices;
 mod decisions;
 mod desk;
+mod files;
 mod posts;
 mod program;
 mod routing;

@@ -68,6 +68,23 @@ async fn a_pause_that_the_platform_wants_is_kept_and_the_end_arrives() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn people_see_that_the_agent_is_at_work_where_the_platform_shows_it() {
+    let desk = Desk::new([Turn::hang(), Turn::hang()]);
+    let life = desk.open("a").await;
+    assert_eq!(life.deliver(&sign::telegram_message(1, 55, 7, "hello", 3, AT)).await, 200);
+    assert_eq!(life.deliver(&sign::discord_ask("1", "77", true, "8", "hello", AT)).await, 200);
+    let seen = || desk.platforms.called().iter().filter(|call| call.method == "sendChatAction" || call.method.ends_with("/typing")).count();
+    for _ in 0..500 {
+        if seen() >= 2 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(seen(), 2);
+    life.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_whose_message_is_gone_is_posted_anew() {
     let desk = Desk::new([Turn::text("begin ").then_pause(Duration::from_millis(400)).then_text("THE END")]);
     desk.platforms.behave(|manners| manners.edits_gone = true);

@@ -1,7 +1,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -9,7 +9,12 @@ use std::{
 use ac_channels::{About, ChannelHooks, SessionRefused};
 use ac_controller::Session;
 use ac_core::ResourceId;
-use ac_testkit::{Turn, platforms::sign};
+use ac_storage::{MemoryStorage, StorageError, StorageErrorKind};
+use ac_testkit::{
+    Turn,
+    platforms::sign,
+    store::{Call, Hook, HookedStorage, Op},
+};
 use async_trait::async_trait;
 
 use crate::desk::{AT, Desk, direct, group};
@@ -104,6 +109,47 @@ async fn a_mention_and_its_message_event_are_one_and_brings_what_was_said_before
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_mention_in_a_long_thread_brings_its_last_messages() {
+    let desk = Desk::new([Turn::text("one")]);
+    desk.platforms.behave(|manners| manners.earlier = (0..450).map(|n| ("U7".to_owned(), format!("earlier {n}."))).collect());
+    let life = desk.open("a").await;
+    assert_eq!(life.deliver(&sign::slack_message("Ev1", "C1", Some("16.1"), "U1", "<@UBOT> hello", "17.9", AT)).await, 200);
+    assert_eq!(desk.see("one").await.thread.as_deref(), Some("16.1"));
+    let first = desk.model.requests()[0].messages.last().unwrap().text();
+    let found: Vec<usize> = (0..450).filter(|n| first.contains(&format!("earlier {n}."))).collect();
+    assert_eq!(found, (440..450).collect::<Vec<_>>(), "{first}");
+    life.end().await;
+}
+
+/// Another owner than before.
+struct Moved;
+
+#[async_trait]
+impl ChannelHooks for Moved {
+    async fn resolve_resource_id(&self, _: &About<'_>) -> Option<ResourceId> {
+        Some("another".into())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_owner_is_asked_for_with_new_conversations_only() {
+    let desk = Desk::new([Turn::text("one"), Turn::text("two"), Turn::text("three")]);
+    let life = desk.open("a").await;
+    life.say("Ev1", "hello").await;
+    desk.see("one").await;
+    life.end().await;
+    let life = desk.open_with("b", Moved).await;
+    life.say("Ev2", "again").await;
+    desk.see("two").await;
+    assert_eq!(life.channels.controller().sessions()[0].resource().as_str(), "channel:slack:D1");
+    assert_eq!(desk.model.requests()[1].messages.len(), 3, "the same thread");
+    assert_eq!(life.deliver(&sign::slack_message("Ev3", "D2", None, "U2", "hello", "19.1", AT)).await, 200);
+    desk.see("three").await;
+    assert!(life.channels.controller().sessions().iter().any(|session| session.resource().as_str() == "another"));
+    life.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_meant_for_the_agent_makes_nothing() {
     let desk = Desk::new([Turn::text("never")]);
     let life = desk.open("a").await;
@@ -113,6 +159,40 @@ async fn what_is_not_meant_for_the_agent_makes_nothing() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(life.channels.controller().sessions().is_empty());
     assert!(desk.model.requests().is_empty());
+    life.end().await;
+}
+
+/// Once, what was stored is not answered.
+struct SilentOnce(AtomicBool);
+
+#[async_trait]
+impl Hook for SilentOnce {
+    type Note = ();
+
+    async fn before(&self, _: &Call) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    async fn after(&self, call: Call, (): (), _: Option<StorageErrorKind>) -> Result<(), StorageError> {
+        if call.op == Op::SaveSession && call.about.starts_with("slack:") && !self.0.swap(true, Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_stored_without_an_answer_is_handed_on_when_it_comes_again() {
+    // The platform hung up, or the store took longer than the platform waits: the second delivery is known, and still moves the first.
+    let mut desk = Desk::new([Turn::text("one")]);
+    desk.storage = Arc::new(HookedStorage::new(MemoryStorage::new(), Arc::new(SilentOnce(AtomicBool::new(false)))));
+    let life = desk.open("a").await;
+    let message = direct("Ev1", "hello");
+    let first = tokio::time::timeout(Duration::from_millis(300), life.deliver(&message)).await;
+    assert!(first.is_err(), "nobody was answered");
+    assert_eq!(life.deliver(&message).await, 200);
+    desk.see("one").await;
+    assert_eq!(desk.model.requests().len(), 1);
     life.end().await;
 }
 

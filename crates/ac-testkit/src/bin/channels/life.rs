@@ -45,6 +45,12 @@ impl Worker {
         lock(&self.state)
     }
 
+    /// Whether there is a child that takes deliveries.
+    pub(crate) fn lives(&self) -> bool {
+        let state = self.state();
+        state.input.is_some() && !state.waiting.contains_key(&0)
+    }
+
     /// Begins a life; returns when the child takes deliveries.
     pub(crate) async fn start(&self) -> Result<(), Failure> {
         let mut command = Command::new(std::env::current_exe()?);

@@ -1,6 +1,6 @@
 //! A model that says which messages it answers, and a tool that leaves a trace.
 
-use std::{collections::BTreeSet, io::Write, path::PathBuf};
+use std::{collections::BTreeMap, io::Write, path::PathBuf};
 
 use ac_core::{
     CancelToken, FinishReason, ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream, Part, Role, Tool, ToolCategory,
@@ -10,8 +10,24 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-/// Answers each message once: `answer:ID.` for every `msg:ID.` that no answer names yet. One that says `write` first calls the tool.
+/// Answers each message once: `answer:ID.` for every time that `msg:ID.` was said and not answered yet. One that says `write` first calls
+/// the tool. A message that is handed on twice is answered twice: nothing is hidden here.
 pub(crate) struct Answering;
+
+/// How often each name was met.
+#[derive(Default)]
+struct Times(BTreeMap<String, usize>);
+
+impl Times {
+    fn count(&mut self, name: &str) {
+        *self.0.entry(name.to_owned()).or_default() += 1;
+    }
+
+    /// Takes one away; says whether there was one.
+    fn uncount(&mut self, name: &str) -> bool {
+        self.0.get_mut(name).filter(|times| **times > 0).map(|times| *times -= 1).is_some()
+    }
+}
 
 /// The names between a word and a full stop.
 pub(crate) fn named<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
@@ -22,7 +38,7 @@ pub(crate) fn named<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
 impl ModelProvider for Answering {
     async fn stream(&self, request: ModelRequest, _: CancelToken) -> Result<ModelStream, ModelError> {
         let (mut asked, mut to_write) = (vec![], vec![]);
-        let (mut answered, mut called) = (BTreeSet::new(), BTreeSet::new());
+        let (mut answered, mut called) = (Times::default(), Times::default());
         for message in &request.messages {
             let text = message.text();
             match message.role {
@@ -35,16 +51,16 @@ impl ModelProvider for Answering {
                     }
                 }
                 Role::Assistant => {
-                    answered.extend(named(&text, "answer:").into_iter().map(str::to_owned));
-                    called.extend(message.tool_calls().filter_map(|call| call.args.get("what")?.as_str().map(str::to_owned)));
+                    named(&text, "answer:").into_iter().for_each(|id| answered.count(id));
+                    message.tool_calls().filter_map(|call| call.args.get("what")?.as_str()).for_each(|id| called.count(id));
                 }
                 _ => {}
             }
         }
         let mut events = vec![];
-        let open: Vec<&String> = to_write.iter().filter(|id| !called.contains(*id) && !answered.contains(*id)).collect();
+        let open: Vec<&String> = to_write.iter().filter(|id| !called.uncount(id)).collect();
         if open.is_empty() {
-            let text: Vec<String> = asked.iter().filter(|id| !answered.contains(*id)).map(|id| format!("answer:{id}.")).collect();
+            let text: Vec<String> = asked.iter().filter(|id| !answered.uncount(id)).map(|id| format!("answer:{id}.")).collect();
             for (n, piece) in text.join(" ").split_inclusive(' ').enumerate() {
                 events.push(ModelEvent::TextDelta { index: 0, text: if n == 0 { format!("Well, {piece}") } else { piece.to_owned() } });
             }

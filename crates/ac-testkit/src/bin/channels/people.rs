@@ -2,10 +2,10 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use ac_testkit::platforms::{
@@ -18,6 +18,9 @@ use crate::{Failure, Plan, life::Worker, tally};
 
 /// How long a person waits for what should have come long ago.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// And how long when nothing at all happens in the world any more: many times as long as a dead life's lease, or a platform's pause, holds
+/// anything up.
+const QUIET: Duration = Duration::from_secs(8);
 /// The pause before a platform delivers again.
 const AGAIN: Duration = Duration::from_millis(150);
 
@@ -28,8 +31,23 @@ pub(crate) struct World {
     pub(crate) plan: Plan,
     /// Deliveries that were made.
     made: AtomicU64,
+    /// When a delivery was last made or answered, or a life began.
+    stirred: std::sync::Mutex<Instant>,
     /// What became of what was sent.
     pub(crate) log: Mutex<Log>,
+}
+
+impl World {
+    fn stir(&self) {
+        *self.stirred.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether a person who waits since then waits in vain.
+    fn in_vain(&self, since: Instant) -> bool {
+        let stirred = *self.stirred.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.platforms.last_called().map_or(stirred, |called| called.max(stirred)).max(since);
+        since.elapsed() > PATIENCE || (last.elapsed() > QUIET && self.worker.lives())
+    }
 }
 
 /// What people did, and what they missed.
@@ -75,7 +93,14 @@ pub(crate) async fn run(plan: &Plan) -> Result<bool, Failure> {
     });
     let worker = Worker::new(folder.path().to_owned(), &platforms, plan.forgetful);
     worker.start().await?;
-    let world = Arc::new(World { platforms, worker, plan: plan.clone(), made: AtomicU64::new(0), log: Mutex::default() });
+    let world = Arc::new(World {
+        platforms,
+        worker,
+        plan: plan.clone(),
+        made: AtomicU64::new(0),
+        stirred: Instant::now().into(),
+        log: Mutex::default(),
+    });
     let people: Vec<_> = (0..plan.conversations).map(|n| tokio::spawn(Person::new(n, world.clone()).live())).collect();
     let killer = tokio::spawn(kill(world.clone()));
     for person in people {
@@ -102,6 +127,7 @@ async fn kill(world: Arc<World>) {
         let killed = world.worker.kill();
         tokio::time::sleep(Duration::from_millis(dice.roll(300))).await;
         let started = world.worker.start().await;
+        world.stir();
         println!("killed {n} of {} after {} deliveries", world.plan.kills, world.made.load(Ordering::Relaxed));
         if let Err(error) = killed.and(started) {
             world.log.lock().await.complaints.push(format!("the child did not come back: {error}"));
@@ -187,7 +213,10 @@ impl Person {
         let mut tries = 0;
         loop {
             self.world.made.fetch_add(1, Ordering::Relaxed);
-            match self.world.worker.deliver(&delivery).await {
+            self.world.stir();
+            let answered = self.world.worker.deliver(&delivery).await;
+            self.world.stir();
+            match answered {
                 Some(answered) if answered.status == 200 => {
                     let mut log = self.world.log.lock().await;
                     log.slowest_ms = log.slowest_ms.max(answered.millis);
@@ -270,7 +299,7 @@ impl Person {
 
     async fn await_answer(&mut self, id: &str) -> bool {
         let wanted = format!("answer:{id}.");
-        let begun = tokio::time::Instant::now();
+        let begun = Instant::now();
         loop {
             if self.shown().iter().any(|shown| shown.text.contains(&wanted)) {
                 return true;
@@ -283,7 +312,7 @@ impl Person {
                 let press = self.press(&card, &user, &value);
                 self.deliver(press).await;
             }
-            if begun.elapsed() > PATIENCE {
+            if self.world.in_vain(begun) {
                 return false;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -301,12 +330,12 @@ impl Person {
 
     /// Waits for the card and presses, sometimes after a stranger, sometimes twice.
     async fn decide(&mut self, id: &str) -> bool {
-        let begun = tokio::time::Instant::now();
+        let begun = Instant::now();
         let card = loop {
             if let Some(card) = self.card("Approve").filter(|card| card.text.contains(id)) {
                 break card;
             }
-            if begun.elapsed() > PATIENCE {
+            if self.world.in_vain(begun) {
                 self.complain(format!("no card for {id}")).await;
                 return false;
             }

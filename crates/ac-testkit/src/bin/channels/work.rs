@@ -3,7 +3,7 @@
 use std::{
     io::{BufRead, Write},
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use ac_channels::{ChannelRegistry, Channels, Discord, Slack, Telegram};
@@ -110,18 +110,34 @@ pub(crate) async fn work(work: &Work) -> Result<bool, Failure> {
     Ok(true)
 }
 
+/// The same message under a name that nobody knows, signed as its platform signs. A press stays as it is: it names its card.
 fn renamed(delivery: &sign::Delivery, n: u64) -> sign::Delivery {
-    let Ok(mut body) = serde_json::from_str::<serde_json::Value>(&delivery.body) else { return delivery.clone() };
-    if delivery.platform == "telegram"
-        && let Some(message) = body.pointer_mut("/message/message_id")
-    {
-        *message = (1_000_000 + n).into();
-        if let Some(update) = body.pointer_mut("/update_id") {
-            *update = (1_000_000 + n).into();
+    let unchanged = delivery.clone();
+    let Ok(mut body) = serde_json::from_str::<serde_json::Value>(&delivery.body) else { return unchanged };
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
+    let set = |body: &mut serde_json::Value, pointer: &str, value: serde_json::Value| {
+        if let Some(place) = body.pointer_mut(pointer) {
+            *place = value;
         }
-        return sign::Delivery { body: body.to_string(), ..delivery.clone() };
+    };
+    match delivery.platform.as_str() {
+        "telegram" if body.get("message").is_some() => {
+            set(&mut body, "/message/message_id", (1_000_000 + n).into());
+            set(&mut body, "/update_id", (1_000_000 + n).into());
+            sign::Delivery { body: body.to_string(), ..unchanged }
+        }
+        // The time stamp of a mention outside a thread names the conversation.
+        "slack" if body.pointer("/event/type").is_some_and(|kind| kind == "message") => {
+            set(&mut body, "/event_id", format!("Renamed{n}").into());
+            set(&mut body, "/event/ts", format!("19.{n:012}").into());
+            sign::slack(body.to_string(), "application/json", at)
+        }
+        "discord" if body.get("type").is_some_and(|kind| kind == 2) => {
+            set(&mut body, "/id", format!("Renamed{n}").into());
+            sign::discord(&body, at)
+        }
+        _ => unchanged,
     }
-    delivery.clone()
 }
 
 fn say(answered: &Answered) {
