@@ -357,6 +357,24 @@ async fn a_step_that_fails_is_tried_again_alone_and_not_for_ever() {
     world.check();
 }
 
+/// B-61: calls of an answer that did not end by itself are not run; each has a result that says why, and the run says it too.
+#[tokio::test]
+async fn calls_of_an_answer_that_was_cut_or_stopped_are_not_run() {
+    for (reason, code) in [("length", "model.length"), ("content_filter", "model.content_filter"), ("refusal", "model.refusal")] {
+        let world = World::new([Turn::tool("c", "work", json!({"n": 1})).finish(reason), Turn::text("done")]);
+        let told = chunks(world.agent().stream("go", StreamOptions::default()).await.unwrap()).await;
+        assert_eq!((world.done(), world.model.requests().len()), (0, 1), "{reason}: {told:?}");
+        assert!(told.last().unwrap().contains(code), "{reason}: {told:?}");
+        let thread = ac_core::ThreadId::from("thread-1");
+        let stored = world.storage.messages().page(&thread, &Default::default()).await.unwrap().items;
+        let calls: Vec<_> = stored.iter().flat_map(|message| message.message.tool_calls()).collect();
+        let [call] = calls.as_slice() else { panic!("{reason}: {stored:?}") };
+        let ac_core::ToolCallState::Result { output, is_error: true } = &call.state else { panic!("{reason}: {call:?}") };
+        assert!(output.model_text().contains("work was not run"), "{reason}: {}", output.model_text());
+        world.check();
+    }
+}
+
 /// B-76: after a rate limit the answer is there once; a model that asks for the same for ever ends the run with an error.
 #[tokio::test(start_paused = true)]
 async fn one_answer_after_a_rate_limit_and_no_loop_for_ever() {

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use ac_core::{
-    Decision, Part, ToolCallId, ToolCallPart, ToolCategory, ToolDefinition, ToolEffect, ToolOutput,
+    Decision, FinishReason, Part, ToolCallId, ToolCallPart, ToolCategory, ToolDefinition, ToolEffect, ToolOutput,
     permission::{Reason, Verdict},
 };
 use ac_engine::{CallPlan, Gate, Profile, ToolResult};
@@ -42,13 +42,14 @@ pub(crate) fn definition_hash(definition: &ToolDefinition) -> String {
     Sha256::digest(&text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Decides about each call among `parts`.
+/// Decides about each call among `parts` of an answer that ended like this.
 pub(crate) async fn plan_calls(
     host: &dyn RunHost,
     run: &RunRef,
     profile: &Profile,
     schemas: &mut Schemas,
     parts: &[Part],
+    ended: FinishReason,
 ) -> Vec<CallPlan> {
     let tools = host.tools(profile);
     let mut plans = vec![];
@@ -57,7 +58,7 @@ pub(crate) async fn plan_calls(
         plans.push(match tools.get(&call.name) {
             Some((definition, _)) => {
                 let decision = host.decide(run, profile, definition, &call.args).await;
-                plan_call(decision, profile, schemas, call, definition)
+                plan_call(decision, profile, schemas, call, definition, ended)
             }
             None => unknown(profile, call),
         });
@@ -65,13 +66,20 @@ pub(crate) async fn plan_calls(
     plans
 }
 
-fn plan_call(decision: Decision, profile: &Profile, schemas: &mut Schemas, call: &ToolCallPart, definition: &ToolDefinition) -> CallPlan {
+fn plan_call(
+    decision: Decision,
+    profile: &Profile,
+    schemas: &mut Schemas,
+    call: &ToolCallPart,
+    definition: &ToolDefinition,
+    ended: FinishReason,
+) -> CallPlan {
     let offered = profile.tools.iter().any(|name| name.as_ref() == call.name);
     let gate = match decision.verdict {
         Verdict::Deny => Gate::Deny { reason: decision.reason.explain().to_owned() },
         Verdict::Hidden => return unknown(profile, call),
         _ if !offered => return unknown(profile, call),
-        verdict => match unusable(schemas, call, definition) {
+        verdict => match cut_short(call, ended).or_else(|| unusable(schemas, call, definition)) {
             Some(reason) => refuse(&reason),
             None if verdict == Verdict::Ask => Gate::Ask,
             None => Gate::Run,
@@ -86,6 +94,19 @@ fn plan_call(decision: Decision, profile: &Profile, schemas: &mut Schemas, call:
         answer_schema: definition.answer_schema.clone(),
         definition: definition_hash(definition),
     }
+}
+
+/// A call is run for an answer that was meant as it stands. One that was cut off or stopped was not: what would have followed may have
+/// been the condition, or the word that takes it back.
+fn cut_short(call: &ToolCallPart, ended: FinishReason) -> Option<String> {
+    let why = match ended {
+        FinishReason::Length => "The answer was cut off at its output limit",
+        FinishReason::ContentFilter => "The provider's content filter stopped the answer",
+        FinishReason::Refusal => "The answer ended with a refusal",
+        FinishReason::Error => "The provider failed in the middle of the answer",
+        _ => return None,
+    };
+    Some(format!("{why}, so {} was not run. Call it again if it is still wanted.", call.name))
 }
 
 fn unusable(schemas: &mut Schemas, call: &ToolCallPart, definition: &ToolDefinition) -> Option<String> {

@@ -74,7 +74,8 @@ impl Driver {
                     let attempt = sampling.attempt;
                     let parts = sampling.into_parts();
                     let profile = &self.snapshot.profile;
-                    let calls = gate::plan_calls(self.host.as_ref(), &self.run, profile, &mut self.schemas, &parts).await;
+                    let ended = finish.reason;
+                    let calls = gate::plan_calls(self.host.as_ref(), &self.run, profile, &mut self.schemas, &parts, ended).await;
                     return self.report(Input::Sampled { attempt, parts, calls, finish }).await;
                 }
                 Sampled::Failed(error) => {
