@@ -164,6 +164,7 @@ fn steps(turn: Turn) -> Vec<Step> {
                 Some("tool_calls") => FinishReason::ToolCalls,
                 Some("length") => FinishReason::Length,
                 Some("content_filter") => FinishReason::ContentFilter,
+                Some("refusal") => FinishReason::Refusal,
                 Some(_) => FinishReason::Other,
             });
             finish.raw_reason = turn.finish;
