@@ -47,6 +47,19 @@ pub(crate) fn metadata(root: &Path) -> Result<Metadata, Box<dyn Error>> {
     Ok(command.exec()?)
 }
 
+/// Features that need more than Rust to build, so a bare machine cannot check them; `soak` does. `native-tls` takes OpenSSL's headers.
+pub(crate) const OF_THE_SYSTEM: [&str; 1] = ["native-tls"];
+
+/// Every feature of every crate but those [`OF_THE_SYSTEM`], as `--features` takes them.
+pub(crate) fn every_feature(root: &Path) -> Result<String, Box<dyn Error>> {
+    let metadata = metadata(root)?;
+    let features = metadata.workspace_packages().into_iter().flat_map(|package| {
+        let own = package.features.keys().filter(|name| !OF_THE_SYSTEM.contains(&name.as_str()));
+        own.map(|name| format!("{}/{name}", package.name)).collect::<Vec<_>>()
+    });
+    Ok(features.collect::<Vec<_>>().join(","))
+}
+
 /// The packages that a crate is built from, with the features that it alone turns on.
 pub(crate) fn tree(root: &Path, name: &str, features: &str) -> Result<Tree, Box<dyn Error>> {
     let out = tree_command(root, name, features).output()?;
@@ -158,7 +171,15 @@ pub(crate) fn test_result(line: &str) -> Option<(u64, u64)> {
 mod tests {
     use std::{ffi::OsStr, path::Path};
 
-    use super::{UNIFIED, test_result, tree_command};
+    use super::{OF_THE_SYSTEM, UNIFIED, every_feature, test_result, tree_command};
+
+    #[test]
+    fn a_bare_machine_checks_every_feature_but_those_of_the_system() {
+        let features = every_feature(&crate::source::root()).unwrap();
+        let has = |wanted: &str| features.split(',').any(|feature| feature == wanted);
+        assert!(has("agent-controller/full") && has("ac-llm/rustls") && has("ac-storage/sled"), "{features}");
+        assert!(OF_THE_SYSTEM.iter().all(|name| !features.contains(name)), "{features}");
+    }
 
     /// Else the features of other crates would count as this one's.
     #[test]

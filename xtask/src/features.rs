@@ -48,7 +48,9 @@ pub(crate) fn run(root: &Path, depth: Depth) -> Result<(u64, Vec<String>), Box<d
     let files = source::read(root)?;
     let (mut passed, mut found) = (0, Vec::new());
     for package in metadata.workspace_packages() {
-        let features: Vec<_> = package.features.iter().map(|(name, on)| (name.clone(), on.clone())).collect();
+        let checked = |name: &str| depth == Depth::Pairs || !cargo::OF_THE_SYSTEM.contains(&name);
+        let features = package.features.iter().filter(|(name, _)| checked(name));
+        let features: Vec<_> = features.map(|(name, on)| (name.clone(), on.clone())).collect();
         let named = |name: &str| {
             let mut own = files.iter().filter(|file| file.member() == package.name.as_str() && file.path.contains("/src/"));
             own.any(|file| file.text.contains(&format!("feature = \"{name}\"")))

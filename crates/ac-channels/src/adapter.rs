@@ -141,6 +141,7 @@ impl Capabilities {
             max_text,
             unit: LengthUnit::Chars,
             max_buttons: 0,
+            max_options: 0,
             edit_interval: Duration::ZERO,
             dialect: Dialect::Plain,
         }

@@ -224,9 +224,7 @@ impl SledKv {
         let path = &options.path;
         lock::create_folder(path).map_err(|error| failed(path, error))?;
         let lock = FolderLock::take(path)?;
-        compact::finish_or_undo(path).map_err(|error| failed(path, error))?;
-        create::create_if_new(path, options.cache_bytes)?;
-        let db = open_sled(path, options.cache_bytes)?;
+        let db = create::open(path, options.cache_bytes)?;
         let blobs = Blobs::open(&path.join("blobs")).map_err(|error| failed(path, error))?;
         let (groups, found) = check_whole(options, &db, &blobs)?;
         let ledger = Ledger::open(path, found, groups).map_err(|error| failed(path, error))?;

@@ -48,8 +48,7 @@ fn compact(options: &SledOptions) -> Result<CompactReport, StorageError> {
     let from_sled = |error| foreign(path, error);
     lock::create_folder(path).map_err(io)?;
     let _lock = FolderLock::take(path)?;
-    finish_or_undo(path).map_err(io)?;
-    create::create_if_new(path, options.cache_bytes)?;
+    create::prepare(path, options.cache_bytes)?;
     let before = size(path).map_err(io)?;
     let old = open_sled(path, options.cache_bytes)?;
     let blobs = Blobs::open(&path.join("blobs")).map_err(io)?;

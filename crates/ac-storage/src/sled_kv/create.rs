@@ -5,12 +5,13 @@ use std::path::Path;
 use super::{compact, failed, lock, open_sled};
 use crate::StorageError;
 
-/// Begins the database, if there is none.
+/// Clears up after a process that died, and begins the database if there is none.
 ///
 /// sled writes its settings and their checksum one after the other, and refuses a database whose settings were cut short. A process that
 /// dies between the two would leave a store that nobody can open, so they are written beside and get their name when they are complete.
-pub(super) fn create_if_new(path: &Path, cache_bytes: u64) -> Result<(), StorageError> {
+pub(super) fn prepare(path: &Path, cache_bytes: u64) -> Result<(), StorageError> {
     let io = |error| failed(path, error);
+    compact::finish_or_undo(path).map_err(io)?;
     let current = path.join("sled");
     if current.exists() {
         return Ok(());
@@ -32,4 +33,10 @@ pub(super) fn create_if_new(path: &Path, cache_bytes: u64) -> Result<(), Storage
     std::fs::rename(workshop.join("sled"), &current).map_err(io)?;
     lock::sync_folder(path).map_err(io)?;
     std::fs::remove_dir_all(&workshop).map_err(io)
+}
+
+/// Opens the database, with [`prepare`] before.
+pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<sled::Db, StorageError> {
+    prepare(path, cache_bytes)?;
+    open_sled(path, cache_bytes)
 }
