@@ -1,6 +1,6 @@
 //! What waits for a person, and what an answer does; in one life of the process, and over a restart.
 
-use ac_controller::{Answer, ApprovalDecision, Settlement};
+use ac_controller::{Answer, ApprovalDecision, Settlement, UserMessage};
 use ac_core::{event::PendingKind, permission::GrantTarget};
 use ac_testkit::{Transcript, Turn};
 use serde_json::json;
@@ -346,6 +346,42 @@ async fn a_message_declines_what_waits_for_approval_and_reaches_the_model() {
     [run-1] agent_end finishReason=stop reason=complete
     "#);
     assert_eq!(desk.done(), Vec::<String>::new());
+    controller.shutdown().await;
+}
+
+/// R7: a message of somebody who may not decide is heard when the run goes on, and is no decision; also after a restart, and also when it
+/// comes a second time.
+#[tokio::test]
+async fn a_message_that_decides_nothing_leaves_what_waits_open_and_reaches_the_model() {
+    let desk =
+        Desk::new([Turn::tool("c1", "write", json!({ "what": "a" })), Turn::text("written, and hello Bob"), Turn::text("hello again")]);
+    let controller = desk.builder("").modes(build_mode()).build().unwrap();
+    let session = controller.create_session("ann").await.unwrap();
+    send_and_rest(&session, "write").await;
+    let asked = session.pending().await.unwrap();
+    let said = UserMessage::new("greet Bob").id("from-bob").decides_nothing();
+    assert!(session.submit_once(said.clone()).await.unwrap().unwrap().joined);
+    assert!(session.submit_once(said).await.unwrap().is_none(), "it is known");
+    assert_eq!(session.pending().await.unwrap(), asked, "what was asked is still asked");
+    controller.shutdown().await;
+    let controller = desk.builder("b").modes(build_mode()).build().unwrap();
+    controller.init().await.unwrap();
+    let session = controller.create_session("ann").await.unwrap();
+    assert_eq!(session.pending().await.unwrap()[0].id, asked[0].id);
+    session.approve(&asked[0].id).await.unwrap();
+    for _ in 0..500 {
+        if session.current_run().await.unwrap().is_none() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(desk.done(), ["write a"]);
+    let sent = desk.server.requests()[1].body.to_string();
+    assert_eq!(sent.matches("greet Bob").count(), 1, "{sent}");
+    assert!(!sent.contains("interrupted_by_user_message"), "{sent}");
+    // Where nothing waits it is a message like any other.
+    let alone = session.send_message(UserMessage::new("hi").decides_nothing()).await.unwrap();
+    assert_eq!(alone.settlement, Settlement::Complete);
     controller.shutdown().await;
 }
 
