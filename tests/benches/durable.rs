@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use ac_controller::{AgentConfig, AgentController, Mode, SystemClock};
+use ac_controller::{AgentConfig, AgentController, Limits, Mode, SystemClock};
 use ac_core::{
     Decision, Message, ModelId, ModelProvider, Part, PendingId, SessionKey, Timestamp, Tool, ToolCallPart, ToolCategory, ToolContext,
     ToolDefinition, ToolEffect, ToolError, ToolOutcome, ToolOutput,
@@ -52,8 +52,12 @@ impl Tool for Bell {
 
 fn controller(store: Arc<SledStorage>, url: &str, bell: Arc<Notify>) -> AgentController {
     let model: Arc<dyn ModelProvider> = Arc::new(OpenAiCompatible::new(url, Arc::new(ReqwestTransport::new().unwrap())));
+    let mut limits = Limits::default();
+    // The same call is made in each sample, and the step budget must hold them all.
+    (limits.repeats, limits.steps) = (None, 10_000);
     AgentController::builder()
         .id("bench")
+        .limits(limits)
         .storage(store)
         .clock(Arc::new(SystemClock))
         .models(move |_: &ModelId| Ok(model.clone()))
