@@ -19,7 +19,8 @@ const AT: Timestamp = Timestamp::from_millis(1);
 
 fn started() -> RunSnapshot {
     let mut profile = Profile::new("agent", "build", "mock/one");
-    profile.limits.steps = u32::MAX;
+    // The same call in each step: neither budget nor loop guard ends the run.
+    (profile.limits.steps, profile.limits.repeats) = (u32::MAX, None);
     let messages = vec![Message::user("m0", "go", AT)];
     RunSnapshot::start(StartRun { run: "r".into(), thread: "t".into(), parent: None, profile, messages, from_queue: false }, AT)
 }
