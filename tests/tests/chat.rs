@@ -227,14 +227,6 @@ async fn what_is_forged_replayed_stale_or_of_another_app_is_refused_before_anyth
             *value = now().to_string();
         }
     }
-    let foreign_slack = json!({
-        "type": "event_callback", "event_id": "E", "api_app_id": "A0OTHER", "team_id": "T",
-        "event": { "type": "message", "user": "U1", "text": "x", "ts": "1.1", "channel": "D1", "channel_type": "im" },
-    });
-    let foreign_discord = json!({
-        "id": "1", "application_id": "901", "type": 2, "token": "t", "channel_id": "77", "user": { "id": "8" },
-        "data": { "options": [{ "value": "hello" }] },
-    });
     let attacks = [
         ("forged", 401, forged(slack(now()))),
         ("forged", 401, forged(discord(now()))),
@@ -244,8 +236,8 @@ async fn what_is_forged_replayed_stale_or_of_another_app_is_refused_before_anyth
         ("replayed", 401, slack(now() - 400)),
         ("replayed", 401, discord(now() - 400)),
         ("replayed under a new time", 401, refreshed),
-        ("another app", 403, sign::slack(foreign_slack.to_string(), "application/json", now())),
-        ("another app", 403, sign::discord(&foreign_discord, now())),
+        ("another app", 403, sign::slack_of_another_app(now())),
+        ("another app", 403, sign::discord_of_another_app(now())),
         ("another bot", 401, Delivery { headers: vec![("x-telegram-bot-api-secret-token".into(), "other".into())], ..telegram }),
         ("another platform's", 401, Delivery { platform: "discord".into(), ..slack(now()) }),
         ("no platform", 404, Delivery { platform: "teams".into(), ..slack(now()) }),

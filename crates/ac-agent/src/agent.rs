@@ -31,7 +31,7 @@ use crate::{Accepted, RunError, RunErrorKind, RunHandle, RunOrigin, Runtime, Run
 /// ```
 /// use std::sync::Arc;
 ///
-/// use ac_agent::{Agent, ChunkBody, RunError, StreamOptions};
+/// use ac_agent::{Agent, ChunkBody, StreamOptions};
 /// use ac_core::{Clock, Ids, ModelProvider};
 /// use ac_storage::MemoryStorage;
 /// use futures::StreamExt;
@@ -48,7 +48,6 @@ use crate::{Accepted, RunError, RunErrorKind, RunHandle, RunOrigin, Runtime, Run
 ///     }
 ///     Ok(answer)
 /// }
-/// # let _ = (ask, RunError::code);
 /// ```
 #[derive(Clone)]
 pub struct Agent {

@@ -63,6 +63,15 @@ pub fn slack(body: String, content_type: &str, at: i64) -> Delivery {
     Delivery { platform: "slack".into(), headers, body }
 }
 
+/// A message to another app of Slack's, with a signature that is good here: that of a workspace which has both.
+pub fn slack_of_another_app(at: i64) -> Delivery {
+    let body = json!({
+        "type": "event_callback", "event_id": "E", "api_app_id": "A0OTHER", "team_id": "T",
+        "event": { "type": "message", "user": "U1", "text": "x", "ts": "1.1", "channel": "D1", "channel_type": "im" },
+    });
+    slack(body.to_string(), "application/json", at)
+}
+
 /// A message in a direct conversation with Slack's bot (`channel` begins with `D`), or a mention in a channel, or a reply in a thread.
 pub fn slack_message(event: &str, channel: &str, thread: Option<&str>, user: &str, text: &str, ts: &str, at: i64) -> Delivery {
     let direct = channel.starts_with('D');
@@ -141,6 +150,15 @@ pub fn telegram_press(update: i64, chat: i64, user: i64, message: i64, data: &st
             "message": { "message_id": message, "date": 1, "chat": { "id": chat, "type": kind } },
         },
     }))
+}
+
+/// A command to another application of Discord's, with a signature that is good here.
+pub fn discord_of_another_app(at: i64) -> Delivery {
+    let body = json!({
+        "id": "1", "application_id": "901", "type": 2, "token": "t", "channel_id": "77", "user": { "id": "8" },
+        "data": { "options": [{ "value": "hello" }] },
+    });
+    discord(&body, at)
 }
 
 /// An interaction that Discord signed at a moment.

@@ -32,14 +32,6 @@ async fn forged_stale_and_foreign_requests_leave_no_trace() {
     let telegram = sign::telegram_message(1, 55, 7, "hello", 3, AT);
     let discord = |at| sign::discord_ask("1", "77", true, "8", "hello", at);
     let hook = json!({ "type": "message", "conversation": "c", "direct": true, "speaker": { "id": "u" }, "text": "hello" });
-    let foreign_slack = json!({
-        "type": "event_callback", "event_id": "E", "api_app_id": "A0OTHER", "team_id": "T",
-        "event": { "type": "message", "user": "U1", "text": "x", "ts": "1.1", "channel": "D1", "channel_type": "im" },
-    });
-    let foreign_discord = json!({
-        "id": "1", "application_id": "901", "type": 2, "token": "t", "channel_id": "77", "user": { "id": "8" },
-        "data": { "options": [{ "value": "hello" }] },
-    });
     let attacks = [
         ("forged", 401, changed(&direct("Ev1", "hello"), "hello", "rm -rf")),
         ("forged", 401, changed(&telegram_secret(&telegram), "hello", "rm -rf")),
@@ -53,8 +45,8 @@ async fn forged_stale_and_foreign_requests_leave_no_trace() {
         ("stale", 401, discord(AT - 400)),
         ("stale", 401, sign::webhook("w1", &hook, AT - 400)),
         ("from the future", 401, sign::slack_message("Ev1", "D1", None, "U1", "hello", "1.1", AT + 4_000)),
-        ("wrong app", 403, sign::slack(foreign_slack.to_string(), "application/json", AT)),
-        ("wrong app", 403, sign::discord(&foreign_discord, AT)),
+        ("wrong app", 403, sign::slack_of_another_app(AT)),
+        ("wrong app", 403, sign::discord_of_another_app(AT)),
         ("no JSON", 400, sign::slack("{".to_owned(), "application/json", AT)),
         ("another platform", 401, Delivery { platform: "discord".into(), ..direct("Ev1", "hello") }),
         ("no platform", 404, Delivery { platform: "teams".into(), ..direct("Ev1", "hello") }),
