@@ -68,6 +68,8 @@ pub use profile::{Api, Auth, ModelNames, Profile};
 pub use provider::OpenAiCompatible;
 pub use provider::{HttpProvider, Timeouts};
 pub use router::Router;
+/// What a key is kept in: it shows itself nowhere, and is wiped when it goes.
+pub use secrecy::SecretString;
 #[cfg(feature = "transport-reqwest")]
 pub use transport::ReqwestTransport;
 pub use transport::Transport;

@@ -1,6 +1,6 @@
 //! The request half of an adapter: a neutral request becomes an HTTP request. Pure: no socket, no clock, no key.
 
-use ac_core::{ModelError, ModelRequest};
+use ac_core::{ModelError, ModelErrorKind, ModelRequest};
 use http::HeaderMap;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value, json};
@@ -34,8 +34,9 @@ impl WireRequest {
     ///
     /// # Errors
     /// None that a JSON value can cause.
-    pub fn bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
-        serde_json::to_vec(&Ordered(&self.body))
+    pub fn bytes(&self) -> Result<Vec<u8>, ModelError> {
+        let made = serde_json::to_vec(&Ordered(&self.body));
+        made.map_err(|error| ModelError::new(ModelErrorKind::BadRequest, "the request is no JSON").with_source(error))
     }
 }
 

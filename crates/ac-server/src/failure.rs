@@ -93,12 +93,21 @@ impl From<ControllerError> for Failure {
     fn from(error: ControllerError) -> Self {
         use ControllerErrorKind as K;
         let status = match error.kind() {
-            K::ModeNotFound | K::ThreadNotFound | K::QueueItemNotFound | K::GrantNotFound | K::NotPending => StatusCode::NOT_FOUND,
+            K::ModeNotFound | K::ThreadNotFound | K::QueueItemNotFound | K::GrantNotFound | K::NotPending | K::MessageNotFound => {
+                StatusCode::NOT_FOUND
+            }
             K::ThreadExists | K::AlreadyResolved | K::Ambiguous | K::Aborting | K::SessionDeleted => StatusCode::CONFLICT,
             K::ProtectedState => StatusCode::FORBIDDEN,
             K::InvalidAnswer => StatusCode::UNPROCESSABLE_ENTITY,
             K::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            K::EmptyMessage | K::NoModel | K::InvalidState | K::NoThread | K::InvalidGoal => StatusCode::BAD_REQUEST,
+            K::EmptyMessage
+            | K::NoModel
+            | K::InvalidState
+            | K::NoThread
+            | K::InvalidGoal
+            | K::InvalidNotification
+            | K::InvalidRule
+            | K::NothingToName => StatusCode::BAD_REQUEST,
             K::Contended
             | K::ModelsUnavailable
             | K::Closed
