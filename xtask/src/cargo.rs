@@ -75,12 +75,18 @@ pub(crate) fn tree(root: &Path, name: &str, features: &str) -> Result<Tree, Box<
     Ok(text.lines().filter_map(line).collect())
 }
 
-fn tree_command(root: &Path, name: &str, features: &str) -> Command {
-    let args = ["tree", "-p", name, "-e", "normal,build", "--prefix", "none", "--format", "{p}|{f}", features];
-    let mut command = command(root, &args);
+/// Each crate with its own features, whatever this program was started with.
+pub(crate) fn apart(command: &mut Command) -> &mut Command {
     for name in UNIFIED {
         command.env_remove(name);
     }
+    command
+}
+
+fn tree_command(root: &Path, name: &str, features: &str) -> Command {
+    let args = ["tree", "-p", name, "-e", "normal,build", "--prefix", "none", "--format", "{p}|{f}", features];
+    let mut command = command(root, &args);
+    apart(&mut command);
     command
 }
 

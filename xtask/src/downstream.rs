@@ -42,11 +42,21 @@ pub(crate) fn run(root: &Path, report: &mut Report) {
         }
         Ok(Verdict::check(found))
     });
-    report.stage("downstream", "crates outside of the workspace", || {
+    report.stage("downstream", "crates outside of the workspace, each with the features that it names", || {
         // The versions of the project; cargo leaves out what these crates do not need.
         fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
-        let outcome = cargo::run(&mut cargo::command(&folder, &["test", "--workspace", "--no-fail-fast"]))?;
-        Ok(Verdict::child(&outcome))
+        let mut all = Verdict::default();
+        for package in cargo::metadata(&folder)?.workspace_packages() {
+            let name = package.name.as_str();
+            println!("    {name}: {} packages of others", others(&cargo::tree(&folder, name, "--features=")?));
+            // Together they would be built with the features of all.
+            let mut command = cargo::command(&folder, &["test", "-p", name, "--no-fail-fast"]);
+            let one = Verdict::child(&cargo::run(cargo::apart(&mut command))?);
+            all.passed += one.passed;
+            all.failed += one.failed;
+            all.found.extend((one.failed > 0).then(|| format!("{name} failed")));
+        }
+        Ok(all)
     });
 }
 

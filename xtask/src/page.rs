@@ -7,7 +7,9 @@ use std::{collections::BTreeMap, error::Error, fmt::Write as _, path::Path};
 use cargo_metadata::Metadata;
 
 use crate::{
+    bench,
     layers::{self, Kind, Table},
+    routes,
     source::SourceFile,
 };
 
@@ -49,6 +51,9 @@ fn parts(root: &Path, files: &[SourceFile], metadata: &Metadata) -> Result<BTree
         ("crates", crate_table(&table, &present)),
         ("features", feature_table(facade.unwrap_or_default())),
         ("codes", code_table(files)),
+        ("routes", routes::table(&std::fs::read_to_string(root.join("crates/ac-server/openapi.json"))?)?),
+        ("refusals", routes::refusals(files)?),
+        ("measured", bench::table(root)?),
         ("events", event_table(files)),
     ]))
 }
@@ -191,8 +196,25 @@ pub(crate) fn event_table(files: &[SourceFile]) -> String {
     out
 }
 
+/// The code of each kind of error of the libraries: enum, variant.
+pub(crate) fn kinds(files: &[SourceFile]) -> BTreeMap<(&str, &str), String> {
+    let known = variants(library(files));
+    let mut out = BTreeMap::new();
+    for file in library(files) {
+        let own = variants(std::iter::once(file));
+        for (pattern, code) in file.text.lines().filter_map(arm).filter(|(_, code)| is_code(code)) {
+            for (of, variant) in pattern.split(" | ").filter_map(path) {
+                let here = own.keys().find(|(_, name)| *name == variant);
+                let of = if known.contains_key(&(of, variant)) { of } else { here.map_or(of, |(of, _)| of) };
+                out.entry((of, variant)).or_insert_with(|| code.to_owned());
+            }
+        }
+    }
+    out
+}
+
 /// `concern.kind`.
-fn is_code(text: &str) -> bool {
+pub(crate) fn is_code(text: &str) -> bool {
     text.contains('.') && text.split('.').all(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    cargo, entries, page,
+    bench, cargo, entries, page,
     source::{self, SourceFile},
     words::{Scope, Words},
 };
@@ -33,6 +33,7 @@ pub(crate) fn run(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     found.extend(entries::unexplained(&files));
     found.extend(Words::read(root)?.find(&files, |scope| scope == Scope::Text));
     found.extend(page::stale(root, &files, &cargo::metadata(root)?)?);
+    found.extend(bench::stale(root)?);
     Ok(found)
 }
 

@@ -1,5 +1,7 @@
 //! A measured figure, and what it may be.
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 
 /// One figure at one size.
@@ -19,35 +21,36 @@ pub(crate) struct Row {
     pub(crate) rss_kb: u64,
 }
 
-/// The most a row may be, in its own unit.
-const LIMITS: [(&str, f64); 14] = [
-    ("startup", 30.0),
-    ("idle_rss", 15.0),
-    ("sessions_mem", 4.0),
-    ("sessions_sled", 6.0),
-    ("deltas", 5.0),
-    ("tool_turns", 1.0),
-    ("turn", 2.0),
-    ("resume", 3.0),
-    ("resume_p99", 10.0),
-    ("thread_list", 20.0),
-    ("thread_page", 2.0),
-    ("thread_switch", 2.0),
-    ("thread_clone", 100.0),
-    ("soak", SOAK_KB),
-];
+/// What each row may be at most, in its own unit. A file of its own, because the page and the plot of the figures show it too.
+static LIMITS: LazyLock<Vec<Limit>> = LazyLock::new(|| serde_json::from_str(include_str!("../limits.json")).unwrap_or_default());
 
-/// What an allocator may move about while nothing grows.
-const SOAK_KB: f64 = 512.0;
+#[derive(Deserialize)]
+struct Limit {
+    name: String,
+    limit: f64,
+}
 
 impl Row {
     /// What it may be at most, where that is said.
     pub(crate) fn limit(&self) -> Option<f64> {
-        LIMITS.iter().find(|(name, _)| *name == self.name).map(|(_, limit)| *limit)
+        LIMITS.iter().find(|limit| limit.name == self.name).map(|limit| limit.limit)
     }
 
     /// Whether it is within its limit.
     pub(crate) fn holds(&self) -> bool {
         self.limit().is_none_or(|limit| self.value <= limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LIMITS;
+    use crate::measure::Measure;
+
+    #[test]
+    fn every_row_has_a_limit() {
+        let rows: Vec<_> = Measure::all().iter().flat_map(|measure| measure.rows).copied().collect();
+        let limited: Vec<_> = LIMITS.iter().map(|limit| limit.name.as_str()).collect();
+        assert_eq!(limited, rows);
     }
 }
