@@ -46,7 +46,8 @@ struct Told {
     seq: u64,
     /// The thread that the view shows. Events about another one pass by without touching it.
     shown: Option<ThreadId>,
-    state: Box<DisplayState>,
+    /// Shared with the views that were told; what changes it copies the pointers in it, if somebody still has the last one.
+    state: Arc<DisplayState>,
     /// Runs of which a segment is open.
     open: Vec<RunId>,
     /// Messages that wait for the open run, as the run last said; the follow-ups come after them.
@@ -66,7 +67,7 @@ impl Feed {
             epoch,
             seq: 0,
             shown: None,
-            state: Box::default(),
+            state: Arc::default(),
             open: vec![],
             waiting: vec![],
             follow_ups: vec![],
@@ -103,10 +104,11 @@ impl Feed {
         told.count_segments(&about, &body);
         let shown = about.thread.is_none() || about.thread == told.shown;
         let event = self.number(told, about, body);
+        let state = Arc::make_mut(&mut told.state);
         if shown {
-            reduce(&mut told.state, &event);
+            reduce(state, &event);
         }
-        change(&mut told.state);
+        change(state);
         let readers = self.bus.readers(&self.session);
         if readers > 0 || !told.open.is_empty() {
             self.bus.publish(&self.session, event);
@@ -134,8 +136,9 @@ impl Feed {
             self.tell_in(&mut told, About::default(), EventBody::FollowUpQueued { count }, |_| {});
             self.tell_in(&mut told, About::default(), EventBody::QueueChanged { items }, |_| {});
         } else {
-            told.state.queued_follow_ups = count;
-            told.state.queue = items;
+            let state = Arc::make_mut(&mut told.state);
+            state.queued_follow_ups = count;
+            state.queue = items;
         }
     }
 
@@ -151,12 +154,12 @@ impl Feed {
     pub(crate) fn show(&self, thread: Option<ThreadId>, change: impl FnOnce(&mut DisplayState)) {
         let mut told = self.lock();
         told.shown = thread;
-        change(&mut told.state);
+        change(Arc::make_mut(&mut told.state));
     }
 
     /// The view now.
     pub(crate) fn state(&self) -> Arc<DisplayState> {
-        Arc::new(self.lock().state.as_ref().clone())
+        self.lock().state.clone()
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -198,7 +201,7 @@ impl Feed {
 
     fn view_now(&self, told: &mut Told) {
         told.withheld = false;
-        let state = Arc::new(told.state.as_ref().clone());
+        let state = told.state.clone();
         let event = self.number(told, About::default(), EventBody::DisplayStateChanged { state });
         self.bus.publish(&self.session, event);
     }
@@ -265,7 +268,7 @@ impl StateSource for Feed {
         }
         told.withheld = false;
         let cursor = Cursor { epoch: told.epoch.clone(), seq: told.seq };
-        let state = Arc::new(told.state.as_ref().clone());
+        let state = told.state.clone();
         let items = self.bus.subscribe(&self.session, None);
         drop(told);
         Some((Resync { cursor, state }, items))

@@ -13,7 +13,8 @@ use crate::{
     message::MessageMeta,
 };
 
-/// What a client draws of a session (SPEC D-1 to D-20). Copying one copies pointers, not text.
+/// What a client draws of a session (SPEC D-1 to D-20). Copying one copies a pointer for each field, however much there is in it: a copy
+/// that is kept costs what it does not share with the ones before and after it.
 ///
 /// ```
 /// use ac_core::{DisplayState, Event, display::reduce};
@@ -38,19 +39,19 @@ pub struct DisplayState {
     /// Everything that waits for its turn (ours).
     pub queue: Arc<[QueueItem]>,
     /// Tokens of the thread.
-    pub token_usage: Usage,
+    pub token_usage: Arc<Usage>,
     /// The calls of this segment.
-    pub active_tools: BTreeMap<ToolCallId, Arc<ActiveTool>>,
+    pub active_tools: Arc<BTreeMap<ToolCallId, Arc<ActiveTool>>>,
     /// Arguments that are arriving.
-    pub tool_input_buffers: BTreeMap<ToolCallId, ToolInputBuffer>,
+    pub tool_input_buffers: Arc<BTreeMap<ToolCallId, ToolInputBuffer>>,
     /// Approvals that wait, oldest first. The reference's `pendingApproval` is the first.
-    pub pending_approvals: Vec<Arc<PendingApproval>>,
+    pub pending_approvals: Arc<Vec<Arc<PendingApproval>>>,
     /// Questions, plans and calls in doubt.
-    pub pending_suspensions: BTreeMap<ToolCallId, Arc<PendingSuspension>>,
+    pub pending_suspensions: Arc<BTreeMap<ToolCallId, Arc<PendingSuspension>>>,
     /// Subagents at work.
-    pub active_subagents: BTreeMap<ToolCallId, Arc<ActiveSubagent>>,
+    pub active_subagents: Arc<BTreeMap<ToolCallId, Arc<ActiveSubagent>>>,
     /// Files that were changed on this thread in this life of the session.
-    pub modified_files: BTreeMap<String, ModifiedFile>,
+    pub modified_files: Arc<BTreeMap<String, ModifiedFile>>,
     /// The task list.
     pub tasks: Arc<[Task]>,
     /// The task list before its last change.
@@ -71,7 +72,7 @@ pub struct DisplayMessage {
     /// Its parts.
     pub parts: Vec<DisplayPart>,
     /// What else is known.
-    pub meta: MessageMeta,
+    pub meta: Arc<MessageMeta>,
 }
 
 impl DisplayMessage {
@@ -106,13 +107,13 @@ pub struct ActiveTool {
     /// The tool.
     pub name: String,
     /// Its arguments; an empty object while they arrive.
-    pub args: Value,
+    pub args: Arc<Value>,
     /// How far it is.
     pub status: ToolStatus,
     /// Progress.
     pub partial_result: Option<String>,
     /// The result.
-    pub result: Option<Value>,
+    pub result: Option<Arc<Value>>,
     /// It failed.
     pub is_error: Option<bool>,
     /// What its commands wrote.
@@ -201,13 +202,13 @@ pub struct ActiveSubagent {
     /// What people call it.
     pub name: Option<String>,
     /// What it was told.
-    pub task: String,
+    pub task: Arc<str>,
     /// Its model.
     pub model: ModelId,
     /// A copy of the parent's thread.
     pub forked: bool,
     /// Its calls, by their own id: name and whether it failed.
-    pub tool_calls: Vec<SubagentCall>,
+    pub tool_calls: Arc<Vec<SubagentCall>>,
     /// What it wrote.
     pub text: SharedText,
     /// How far it is: `running`, then `completed` or `error`.

@@ -3,6 +3,8 @@
 //! Names and fields are the reference's (SPEC E-32 to E-41), so that existing clients read them; what is ours has new names. The JSON form
 //! is made by [`wire`](crate::wire), nowhere else.
 
+mod weight;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value};

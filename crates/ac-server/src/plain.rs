@@ -35,7 +35,7 @@ pub(crate) fn body(event: &Event) -> Option<Value> {
 pub(crate) fn state_changed(state: &DisplayState) -> Value {
     let mut view = wire::display_state(state);
     if let Some(Value::Object(waits)) = view.get_mut("pendingSuspensions") {
-        for (call, open) in &state.pending_suspensions {
+        for (call, open) in state.pending_suspensions.iter() {
             if open.kind == PendingKind::InDoubt {
                 waits.remove(call.as_str());
             }

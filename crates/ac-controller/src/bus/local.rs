@@ -6,7 +6,7 @@ use std::{
     },
 };
 
-use ac_core::Event;
+use ac_core::{DisplayState, Event, EventBody};
 use ac_storage::SessionId;
 use futures::{
     StreamExt,
@@ -17,23 +17,51 @@ use tokio::sync::Notify;
 use super::{BusItem, Cursor, EventBus};
 use crate::map::SharedMap;
 
-/// A bus within one process: a bounded ring for each session that is at work or listened to.
+/// A bus within one process: a ring for each session that is at work or listened to, bounded in the number of its events and in the memory
+/// that they take.
+///
+/// ```
+/// use ac_controller::LocalBus;
+///
+/// // For many sessions on a small machine: clients that come back late are told the state instead of what they missed.
+/// let bus = LocalBus::new(1024).bytes(512 * 1024);
+/// # let _ = bus;
+/// ```
 pub struct LocalBus {
     rings: SharedMap<SessionId, Arc<Ring>>,
-    capacity: usize,
+    bounds: Bounds,
+}
+
+/// What a ring may keep.
+#[derive(Clone, Copy)]
+struct Bounds {
+    events: usize,
+    bytes: usize,
 }
 
 impl LocalBus {
     /// How many events a ring keeps unless told otherwise.
     pub const CAPACITY: usize = 4096;
 
-    /// A bus whose rings keep this many events, at least one.
+    /// How many bytes a ring keeps, about, unless told otherwise: 4 MiB. Small events fill a ring by number before.
+    pub const BYTES: usize = 4 * 1024 * 1024;
+    /// Bytes never take a ring below this many events (nor below its capacity): who reads at once loses nothing, however large the events.
+    pub const LEAST: usize = 64;
+
+    /// A bus whose rings keep this many events, at least one, and [`LocalBus::BYTES`].
     pub fn new(capacity: usize) -> Self {
-        Self { rings: SharedMap::default(), capacity: capacity.max(1) }
+        Self { rings: SharedMap::default(), bounds: Bounds { events: capacity.max(1), bytes: Self::BYTES } }
+    }
+
+    /// How many bytes a ring keeps, about ([`Event::weight`]). It then keeps fewer events, down to [`LocalBus::LEAST`].
+    #[must_use]
+    pub fn bytes(mut self, bytes: usize) -> Self {
+        self.bounds.bytes = bytes;
+        self
     }
 
     fn ring(&self, session: &SessionId) -> Arc<Ring> {
-        self.rings.get_or_insert_with(session, || Arc::new(Ring::new(self.capacity)))
+        self.rings.get_or_insert_with(session, || Arc::new(Ring::new(self.bounds)))
     }
 }
 
@@ -84,24 +112,51 @@ struct Ring {
     kept: Mutex<Kept>,
     wake: Notify,
     readers: AtomicUsize,
-    capacity: usize,
+    bounds: Bounds,
 }
 
 struct Kept {
-    events: VecDeque<Arc<Event>>,
+    events: VecDeque<Weighed>,
+    /// What they weigh together.
+    bytes: usize,
+    /// The last view: a view weighs what it does not share with the one before it.
+    view: Option<Arc<DisplayState>>,
     /// Counts all events that ever were in the ring: the index of the one that comes next.
     next: u64,
     closed: bool,
 }
 
+struct Weighed {
+    event: Arc<Event>,
+    weight: usize,
+}
+
 impl Kept {
+    /// Takes an event in. Gives back what there is no room for any more.
+    fn push(&mut self, event: Arc<Event>, bounds: Bounds) -> Vec<Weighed> {
+        let weight = event.weight(self.view.as_deref());
+        if let EventBody::DisplayStateChanged { state } = &event.body {
+            self.view = Some(state.clone());
+        }
+        self.bytes += weight;
+        self.events.push_back(Weighed { event, weight });
+        self.next += 1;
+        let mut dropped = vec![];
+        while self.events.len() > bounds.events || (self.bytes > bounds.bytes && self.events.len() > LocalBus::LEAST) {
+            let Some(oldest) = self.events.pop_front() else { break };
+            self.bytes = self.bytes.saturating_sub(oldest.weight);
+            dropped.push(oldest);
+        }
+        dropped
+    }
+
     fn first(&self) -> u64 {
         self.next.saturating_sub(self.events.len() as u64)
     }
 
     /// The index of the event that follows `after`, if every event from there on is still here.
     fn index_after(&self, after: &Cursor) -> Option<u64> {
-        let Some(newest) = self.events.back() else { return (after.seq == 0 && self.next == 0).then_some(0) };
+        let Some(Weighed { event: newest, .. }) = self.events.back() else { return (after.seq == 0 && self.next == 0).then_some(0) };
         if newest.epoch != after.epoch || after.seq > newest.seq {
             return None;
         }
@@ -112,9 +167,9 @@ impl Kept {
 }
 
 impl Ring {
-    fn new(capacity: usize) -> Self {
-        let kept = Kept { events: VecDeque::new(), next: 0, closed: false };
-        Self { kept: Mutex::new(kept), wake: Notify::new(), readers: AtomicUsize::new(0), capacity }
+    fn new(bounds: Bounds) -> Self {
+        let kept = Kept { events: VecDeque::new(), bytes: 0, view: None, next: 0, closed: false };
+        Self { kept: Mutex::new(kept), wake: Notify::new(), readers: AtomicUsize::new(0), bounds }
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -122,13 +177,8 @@ impl Ring {
     }
 
     fn push(&self, event: Arc<Event>) {
-        let dropped = {
-            let mut kept = self.lock();
-            let dropped = if kept.events.len() >= self.capacity { kept.events.pop_front() } else { None };
-            kept.events.push_back(event);
-            kept.next += 1;
-            dropped
-        };
+        let dropped = self.lock().push(event, self.bounds);
+        // Not under the lock.
         drop(dropped);
         self.wake.notify_waiters();
     }
@@ -166,7 +216,7 @@ impl Reader {
                     return Some(BusItem::Lost);
                 }
                 let skip = usize::try_from(self.next - first).unwrap_or(usize::MAX);
-                self.taken.extend(kept.events.iter().skip(skip).take(Self::BATCH).cloned());
+                self.taken.extend(kept.events.iter().skip(skip).take(Self::BATCH).map(|kept| kept.event.clone()));
                 self.next += self.taken.len() as u64;
                 if self.taken.is_empty() && kept.closed {
                     return None;

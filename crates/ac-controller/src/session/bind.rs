@@ -40,10 +40,10 @@ pub(crate) struct Brought {
 
 impl Brought {
     pub(crate) fn into_view(self, state: &mut DisplayState) {
-        state.token_usage = self.usage;
-        state.pending_approvals = self.approvals;
-        state.pending_suspensions = self.suspensions.into_iter().map(|open| (open.call.clone(), open)).collect();
-        state.active_subagents = self.subagents;
+        state.token_usage = self.usage.into();
+        state.pending_approvals = self.approvals.into();
+        state.pending_suspensions = Arc::new(self.suspensions.into_iter().map(|open| (open.call.clone(), open)).collect());
+        state.active_subagents = self.subagents.into();
         state.is_running = self.running;
         state.tasks = self.tasks.into();
     }
@@ -298,10 +298,10 @@ fn at_work(child: ChildProfile, model: ModelId) -> ActiveSubagent {
     ActiveSubagent {
         agent_type: child.agent_type,
         name: Some(child.name),
-        task: child.task,
+        task: child.task.into(),
         model,
         forked: child.forked,
-        tool_calls: vec![],
+        tool_calls: Arc::default(),
         text: SharedText::new(),
         status: ToolStatus::Running,
         duration_ms: None,

@@ -7,7 +7,7 @@ use super::{
     ToolInputBuffer, ToolStatus,
 };
 use crate::{
-    Event, EventBody, Message, Part, SharedText, ThreadId, ToolCallId, Usage,
+    Event, EventBody, Message, Part, SharedText, ThreadId, ToolCallId,
     event::{EndReason, MessageUpdate},
     id::is_within,
 };
@@ -19,11 +19,11 @@ pub fn reduce(state: &mut DisplayState, event: &Event) {
     match &event.body {
         EventBody::AgentStart => {
             state.is_running = true;
-            state.active_tools.clear();
-            state.tool_input_buffers.clear();
+            state.active_tools = Arc::default();
+            state.tool_input_buffers = Arc::default();
             state.current_message = None;
             // A run goes on after one answer; what else it asked still waits.
-            state.pending_approvals.retain(|open| event.run.as_ref().is_some_and(|run| is_within(&open.pending.run, run)));
+            drop_approvals(state, |open| !event.run.as_ref().is_some_and(|run| is_within(&open.pending.run, run)));
         }
         EventBody::AgentEnd { reason, .. } => end(state, *reason),
         EventBody::MessageStart { message } => state.current_message = Some(Arc::new(shown(message, event.thread.as_ref()))),
@@ -33,38 +33,47 @@ pub fn reduce(state: &mut DisplayState, event: &Event) {
             }
         }
         EventBody::ToolInputStart { call, tool } => {
-            state.tool_input_buffers.insert(call.clone(), ToolInputBuffer { text: SharedText::new(), tool: tool.clone() });
+            let buffers = Arc::make_mut(&mut state.tool_input_buffers);
+            buffers.insert(call.clone(), ToolInputBuffer { text: SharedText::new(), tool: tool.clone() });
             let status = ToolStatus::StreamingInput;
-            match state.active_tools.get_mut(call) {
+            let tools = Arc::make_mut(&mut state.active_tools);
+            match tools.get_mut(call) {
                 Some(entry) => Arc::make_mut(entry).status = status,
                 None => {
                     let args = Value::Object(serde_json::Map::new());
-                    state.active_tools.insert(call.clone(), Arc::new(new_tool(tool, args, status)));
+                    tools.insert(call.clone(), Arc::new(new_tool(tool, args, status)));
                 }
             }
         }
         EventBody::ToolInputDelta { call, delta } => {
-            if let Some(buffer) = state.tool_input_buffers.get_mut(call) {
+            if state.tool_input_buffers.contains_key(call)
+                && let Some(buffer) = Arc::make_mut(&mut state.tool_input_buffers).get_mut(call)
+            {
                 buffer.text.push_str(delta);
             }
         }
         EventBody::ToolInputEnd { call } => {
-            state.tool_input_buffers.remove(call);
+            if state.tool_input_buffers.contains_key(call) {
+                Arc::make_mut(&mut state.tool_input_buffers).remove(call);
+            }
         }
-        EventBody::ToolStart { call, tool, args } => match state.active_tools.get_mut(call) {
-            Some(entry) => {
-                let entry = Arc::make_mut(entry);
-                entry.name.clone_from(tool);
-                entry.args.clone_from(args);
-                entry.status = ToolStatus::Running;
+        EventBody::ToolStart { call, tool, args } => {
+            let tools = Arc::make_mut(&mut state.active_tools);
+            match tools.get_mut(call) {
+                Some(entry) => {
+                    let entry = Arc::make_mut(entry);
+                    entry.name.clone_from(tool);
+                    entry.args = Arc::new(args.clone());
+                    entry.status = ToolStatus::Running;
+                }
+                None => {
+                    tools.insert(call.clone(), Arc::new(new_tool(tool, args.clone(), ToolStatus::Running)));
+                }
             }
-            None => {
-                state.active_tools.insert(call.clone(), Arc::new(new_tool(tool, args.clone(), ToolStatus::Running)));
-            }
-        },
+        }
         EventBody::ToolApprovalRequired { pending, call, tool, args, parent_call } => {
-            state.pending_approvals.retain(|approval| approval.pending != *pending);
-            state.pending_approvals.push(Arc::new(PendingApproval {
+            drop_approvals(state, |open| open.pending == *pending);
+            Arc::make_mut(&mut state.pending_approvals).push(Arc::new(PendingApproval {
                 pending: pending.clone(),
                 call: call.clone(),
                 tool: tool.clone(),
@@ -74,7 +83,7 @@ pub fn reduce(state: &mut DisplayState, event: &Event) {
         }
         EventBody::ToolSuspended { pending, kind, call, tool, args, payload, answer_schema, parent_call } => {
             with_tool(state, call, |entry| entry.status = ToolStatus::Suspended);
-            state.pending_suspensions.insert(
+            Arc::make_mut(&mut state.pending_suspensions).insert(
                 call.clone(),
                 Arc::new(PendingSuspension {
                     pending: pending.clone(),
@@ -89,14 +98,10 @@ pub fn reduce(state: &mut DisplayState, event: &Event) {
                 }),
             );
         }
-        EventBody::ToolSuspensionCancelled { call, .. } => {
-            state.pending_suspensions.remove(call);
-        }
+        EventBody::ToolSuspensionCancelled { call, .. } => drop_suspension(state, call, |_| true),
         EventBody::PendingResolved { pending, call } => {
-            state.pending_approvals.retain(|approval| approval.pending != *pending);
-            if state.pending_suspensions.get(call).is_some_and(|open| open.pending == *pending) {
-                state.pending_suspensions.remove(call);
-            }
+            drop_approvals(state, |open| open.pending == *pending);
+            drop_suspension(state, call, |open| open.pending == *pending);
             with_tool(state, call, |entry| {
                 if entry.status == ToolStatus::Suspended {
                     entry.status = ToolStatus::Running;
@@ -111,45 +116,44 @@ pub fn reduce(state: &mut DisplayState, event: &Event) {
         }),
         EventBody::ShellOutput { call, output, .. } => with_tool(state, call, |entry| entry.shell_output.push_str(output)),
         EventBody::ToolEnd { call, result, is_error, changed, .. } => {
-            state.pending_approvals.retain(|approval| approval.call != *call);
-            state.pending_suspensions.remove(call);
+            drop_approvals(state, |open| open.call == *call);
+            drop_suspension(state, call, |_| true);
             with_tool(state, call, |entry| {
                 entry.status = if *is_error { ToolStatus::Error } else { ToolStatus::Completed };
-                entry.result = Some(result.clone());
+                entry.result = Some(Arc::new(result.clone()));
                 entry.is_error = Some(*is_error);
             });
             for change in changed {
-                state
-                    .modified_files
+                Arc::make_mut(&mut state.modified_files)
                     .entry(change.path.clone())
                     .or_insert_with(|| ModifiedFile { operations: vec![], first_modified: event.at })
                     .operations
                     .push(change.operation.clone());
             }
         }
-        EventBody::UsageUpdate { total, .. } => state.token_usage = total.clone(),
+        EventBody::UsageUpdate { total, .. } => state.token_usage = Arc::new(total.clone()),
         EventBody::FollowUpQueued { count } => state.queued_follow_ups = *count,
         EventBody::QueueChanged { items } => state.queue = items.clone(),
         EventBody::TaskUpdated { tasks } => state.previous_tasks = std::mem::replace(&mut state.tasks, tasks.clone()),
         EventBody::ThreadChanged { .. } => reset(state),
         EventBody::ThreadCreated { .. } => {
             reset(state);
-            state.token_usage = Usage::default();
+            state.token_usage = Arc::default();
         }
         EventBody::ThreadDeleted { unbound: true, .. } => {
             reset(state);
-            state.token_usage = Usage::default();
+            state.token_usage = Arc::default();
         }
         EventBody::SubagentStart { call, agent_type, name, task, model, forked } => {
-            state.active_subagents.insert(
+            Arc::make_mut(&mut state.active_subagents).insert(
                 call.clone(),
                 Arc::new(ActiveSubagent {
                     agent_type: agent_type.clone(),
                     name: name.clone(),
-                    task: task.clone(),
+                    task: task.as_str().into(),
                     model: model.clone(),
                     forked: *forked,
-                    tool_calls: vec![],
+                    tool_calls: Arc::default(),
                     text: SharedText::new(),
                     status: ToolStatus::Running,
                     duration_ms: None,
@@ -159,10 +163,10 @@ pub fn reduce(state: &mut DisplayState, event: &Event) {
         }
         EventBody::SubagentTextDelta { call, delta, .. } => with_subagent(state, call, |agent| agent.text.push_str(delta)),
         EventBody::SubagentToolStart { call, sub_call, tool, .. } => with_subagent(state, call, |agent| {
-            agent.tool_calls.push(SubagentCall { id: sub_call.clone(), name: tool.clone(), is_error: false });
+            Arc::make_mut(&mut agent.tool_calls).push(SubagentCall { id: sub_call.clone(), name: tool.clone(), is_error: false });
         }),
         EventBody::SubagentToolEnd { call, sub_call, is_error, .. } => with_subagent(state, call, |agent| {
-            if let Some(entry) = agent.tool_calls.iter_mut().find(|entry| entry.id == *sub_call) {
+            if let Some(entry) = Arc::make_mut(&mut agent.tool_calls).iter_mut().find(|entry| entry.id == *sub_call) {
                 entry.is_error = *is_error;
             }
         }),
@@ -191,12 +195,13 @@ fn end(state: &mut DisplayState, reason: EndReason) {
     state.is_running = false;
     // Only a run that parks leaves waits behind.
     if reason != EndReason::Suspended {
-        state.pending_approvals.clear();
-        state.pending_suspensions.clear();
+        state.pending_approvals = Arc::default();
+        state.pending_suspensions = Arc::default();
     }
-    state.active_subagents.clear();
-    for entry in state.active_tools.values_mut() {
-        if matches!(entry.status, ToolStatus::Running | ToolStatus::StreamingInput) {
+    state.active_subagents = Arc::default();
+    let cut_off = |entry: &ActiveTool| matches!(entry.status, ToolStatus::Running | ToolStatus::StreamingInput);
+    if state.active_tools.values().any(|entry| cut_off(entry)) {
+        for entry in Arc::make_mut(&mut state.active_tools).values_mut().filter(|entry| cut_off(entry)) {
             Arc::make_mut(entry).status = ToolStatus::Error;
         }
     }
@@ -209,17 +214,43 @@ fn reset(state: &mut DisplayState) {
 }
 
 fn new_tool(name: &str, args: Value, status: ToolStatus) -> ActiveTool {
-    ActiveTool { name: name.to_owned(), args, status, partial_result: None, result: None, is_error: None, shell_output: SharedText::new() }
+    ActiveTool {
+        name: name.to_owned(),
+        args: Arc::new(args),
+        status,
+        partial_result: None,
+        result: None,
+        is_error: None,
+        shell_output: SharedText::new(),
+    }
+}
+
+// What an event leaves as it is stays shared with the views before it.
+
+fn drop_approvals(state: &mut DisplayState, over: impl Fn(&PendingApproval) -> bool) {
+    if state.pending_approvals.iter().any(|open| over(open)) {
+        Arc::make_mut(&mut state.pending_approvals).retain(|open| !over(open));
+    }
+}
+
+fn drop_suspension(state: &mut DisplayState, call: &ToolCallId, over: impl FnOnce(&PendingSuspension) -> bool) {
+    if state.pending_suspensions.get(call).is_some_and(|open| over(open)) {
+        Arc::make_mut(&mut state.pending_suspensions).remove(call);
+    }
 }
 
 fn with_tool(state: &mut DisplayState, call: &ToolCallId, change: impl FnOnce(&mut ActiveTool)) {
-    if let Some(entry) = state.active_tools.get_mut(call) {
+    if state.active_tools.contains_key(call)
+        && let Some(entry) = Arc::make_mut(&mut state.active_tools).get_mut(call)
+    {
         change(Arc::make_mut(entry));
     }
 }
 
 fn with_subagent(state: &mut DisplayState, call: &ToolCallId, change: impl FnOnce(&mut ActiveSubagent)) {
-    if let Some(entry) = state.active_subagents.get_mut(call) {
+    if state.active_subagents.contains_key(call)
+        && let Some(entry) = Arc::make_mut(&mut state.active_subagents).get_mut(call)
+    {
         change(Arc::make_mut(entry));
     }
 }
@@ -231,7 +262,7 @@ fn shown(message: &Message, thread: Option<&ThreadId>) -> DisplayMessage {
         role: message.role,
         at: message.at,
         parts: message.parts.iter().map(shown_part).collect(),
-        meta: message.meta.clone(),
+        meta: Arc::new(message.meta.clone()),
     }
 }
 

@@ -49,7 +49,7 @@ fn message(message: &DisplayMessage) -> Value {
         Role::User | Role::Signal => {
             let parts = message.parts.iter().map(stored_part).collect();
             let mut whole = Message::new(message.id.clone(), message.role, parts, message.at);
-            whole.meta = message.meta.clone();
+            whole.meta = message.meta.as_ref().clone();
             super::live(&whole, message.thread.as_ref())
         }
         Role::System | Role::Assistant => {
@@ -81,7 +81,7 @@ fn display_part(shown: &DisplayPart) -> Value {
 fn active_tool(tool: &ActiveTool) -> Value {
     let mut out = json!({ "name": tool.name, "args": tool.args, "status": tool.status.as_str() });
     set_some(&mut out, "partialResult", tool.partial_result.as_ref().map(|text| json!(text)));
-    set_some(&mut out, "result", tool.result.clone());
+    set_some(&mut out, "result", tool.result.as_deref().cloned());
     set_some(&mut out, "isError", tool.is_error.map(|error| json!(error)));
     if !tool.shell_output.is_empty() {
         set(&mut out, "shellOutput", json!(tool.shell_output));

@@ -69,7 +69,7 @@ async fn left(listener: &Listener, present: &Arc<Cast>) -> Value {
     let thread = session.thread_id().filter(|_| !deleted);
     let usage = match session.token_usage().await {
         Ok(usage) if !deleted => usage,
-        _ => state.token_usage.clone(),
+        _ => state.token_usage.as_ref().clone(),
     };
     let (mut shown, mut threads) = (json!([]), vec![]);
     if let Some(thread) = &thread {

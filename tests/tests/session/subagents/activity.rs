@@ -70,7 +70,7 @@ async fn a_subagent_works_on_its_own_and_its_words_are_the_result() {
     // Its tokens count (SPEC U-16).
     let usage = session.token_usage().await.unwrap();
     assert_eq!((usage.input, usage.output), (100, 26));
-    assert_eq!(session.display_state().token_usage, usage);
+    assert_eq!(*session.display_state().token_usage, usage);
     assert!(session.display_state().active_subagents.is_empty(), "the segment is over");
     controller.shutdown().await;
 }

@@ -1,4 +1,4 @@
-use ac_core::{EpochId, EventBody, SessionKey, Timestamp};
+use ac_core::{EpochId, Message, MessageId, Part, Role, SessionKey, Timestamp, display::reduce, event::MessageUpdate};
 use futures::FutureExt;
 
 use super::*;
@@ -8,15 +8,24 @@ fn session() -> SessionId {
 }
 
 fn event(epoch: &str, seq: u64) -> Arc<Event> {
-    Arc::new(Event {
-        epoch: EpochId::from(epoch),
-        seq,
-        at: Timestamp::default(),
-        session: SessionKey::new("r"),
-        run: None,
-        thread: None,
-        body: EventBody::Info { message: seq.to_string() },
-    })
+    told(epoch, seq, EventBody::Info { message: seq.to_string() })
+}
+
+fn told(epoch: &str, seq: u64, body: EventBody) -> Arc<Event> {
+    let (epoch, at, session) = (EpochId::from(epoch), Timestamp::default(), SessionKey::new("r"));
+    Arc::new(Event { epoch, seq, at, session, run: None, thread: None, body })
+}
+
+fn large(seq: u64, bytes: usize) -> Arc<Event> {
+    told("e", seq, EventBody::Info { message: "x".repeat(bytes) })
+}
+
+/// The bytes and the events of a ring.
+fn held(bus: &LocalBus, id: &SessionId) -> (usize, usize) {
+    let ring = bus.ring(id);
+    let kept = ring.lock();
+    assert_eq!(kept.bytes, kept.events.iter().map(|kept| kept.weight).sum::<usize>(), "the count is that of what is there");
+    (kept.bytes, kept.events.len())
 }
 
 fn read_all(items: &mut BoxStream<'static, BusItem>) -> Vec<String> {
@@ -53,6 +62,59 @@ fn a_reader_that_falls_behind_is_told_and_the_ring_stays_bounded() {
     (4..=9).for_each(|seq| bus.publish(&id, event("e", seq)));
     assert_eq!(read_all(&mut slow), ["lost"]);
     assert_eq!(bus.ring(&id).lock().events.len(), 4);
+}
+
+#[test]
+fn large_events_fill_a_ring_by_their_bytes() {
+    let (bus, id) = (LocalBus::default().bytes(1_000_000), session());
+    let mut prompt = bus.subscribe(&id, None);
+    let slow = bus.subscribe(&id, None);
+    for seq in 1..=1000 {
+        bus.publish(&id, large(seq, 10_000));
+        assert_eq!(read_all(&mut prompt), [seq.to_string()]);
+    }
+    let (bytes, kept) = held(&bus, &id);
+    assert!(bytes <= 1_000_000 && (90..=100).contains(&kept), "{bytes} bytes, {kept} events");
+    let after = |seq| read_all(&mut bus.subscribe(&id, Some(Cursor { epoch: "e".into(), seq })));
+    assert_eq!(after(990), (991..=1000).map(|seq| seq.to_string()).collect::<Vec<_>>());
+    assert_eq!(after(100), ["lost"]);
+    assert_eq!(read_all(&mut { slow }), ["lost"]);
+    // Small events take the place of large ones.
+    (1001..=6000).for_each(|seq| bus.publish(&id, event("e", seq)));
+    let (bytes, kept) = held(&bus, &id);
+    assert!(kept > 2_000 && bytes <= 1_000_000, "{bytes} bytes, {kept} events");
+}
+
+#[test]
+fn who_reads_at_once_loses_nothing_however_large_the_events() {
+    let (bus, id) = (LocalBus::default().bytes(1000), session());
+    let mut reader = bus.subscribe(&id, None);
+    let burst = u64::try_from(LocalBus::LEAST).unwrap();
+    (1..=burst).for_each(|seq| bus.publish(&id, large(seq, 100_000)));
+    assert_eq!(read_all(&mut reader), (1..=burst).map(|seq| seq.to_string()).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_ring_full_of_views_keeps_what_changed_from_one_to_the_next() {
+    let (bus, id) = (LocalBus::default(), session());
+    let _reader = bus.subscribe(&id, None);
+    let mut state = Arc::new(DisplayState::default());
+    let mut seq = 0;
+    let mut tell = |body| {
+        let event = told("e", seq + 1, body);
+        reduce(Arc::make_mut(&mut state), &event);
+        bus.publish(&id, event);
+        bus.publish(&id, told("e", seq + 2, EventBody::DisplayStateChanged { state: state.clone() }));
+        seq += 2;
+    };
+    let message = Message::new("m", Role::Assistant, vec![Part::text("x".repeat(1_000_000))], Timestamp::default());
+    tell(EventBody::MessageStart { message: Arc::new(message) });
+    for _ in 0..LocalBus::CAPACITY {
+        tell(EventBody::MessageUpdate { id: MessageId::from("m"), update: MessageUpdate::TextDelta("a few words".into()) });
+    }
+    let (bytes, kept) = held(&bus, &id);
+    assert_eq!(kept, LocalBus::CAPACITY, "it is full by number and not by bytes");
+    assert!(bytes / kept < 600, "{} bytes an event", bytes / kept);
 }
 
 #[test]
