@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use http::{HeaderMap, header::AUTHORIZATION};
+use http::{header::AUTHORIZATION, request::Parts};
 
 use crate::{TokenFile, failure::Failure, query::Query};
 
@@ -12,6 +12,9 @@ pub enum Auth {
     Open,
     /// Who has a token of this file.
     Tokens(Arc<TokenFile>),
+    /// Whom the host let in: a layer of its own around [`Server::router`](crate::Server::router) puts a [`Principal`] into the request's
+    /// extensions. A request without one is refused.
+    Host,
 }
 
 /// Who asks, and what that allows.
@@ -39,19 +42,36 @@ impl Principal {
 }
 
 impl Auth {
-    /// Who asks: `Authorization: Bearer T`, or `?apiKey=T`.
-    pub(crate) fn principal(&self, headers: &HeaderMap, query: &Query) -> Result<Principal, Failure> {
+    /// Who asks: `Authorization: Bearer T`, or `?apiKey=T`, or whom the host let in.
+    pub(crate) fn principal(&self, parts: &Parts, query: &Query) -> Result<Principal, Failure> {
+        let unknown = || Failure::new(http::StatusCode::UNAUTHORIZED, "auth.invalid_token", "Invalid or expired token");
         let tokens = match self {
             Self::Open => return Ok(Principal::anonymous()),
+            Self::Host => return parts.extensions.get().cloned().ok_or_else(unknown),
             Self::Tokens(tokens) => tokens,
         };
-        let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(|value| {
+        let bearer = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(|value| {
             let (scheme, token) = value.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
         });
-        bearer
-            .or_else(|| query.get("apiKey"))
-            .and_then(|token| tokens.find(token))
-            .ok_or_else(|| Failure::new(http::StatusCode::UNAUTHORIZED, "auth.invalid_token", "Invalid or expired token"))
+        bearer.or_else(|| query.get("apiKey")).and_then(|token| tokens.find(token)).ok_or_else(unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, StatusCode};
+
+    use super::{Auth, Principal};
+    use crate::query::Query;
+
+    #[test]
+    fn who_the_host_did_not_let_in_is_nobody_whatever_the_request_says() {
+        let (mut parts, ()) = Request::get("/?apiKey=x").header("authorization", "Bearer x").body(()).unwrap().into_parts();
+        let query = Query::read(parts.uri.query());
+        let refused = Auth::Host.principal(&parts, &query).unwrap_err();
+        assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
+        parts.extensions.insert(Principal::new("ann"));
+        assert_eq!(Auth::Host.principal(&parts, &query).unwrap(), Principal::new("ann"));
     }
 }

@@ -111,9 +111,9 @@ async fn attend(app: Arc<App>, route: &'static Route, request: Request) -> Resul
         return Err(Failure::too_large());
     }
     let query = Query::read(parts.uri.query());
-    let who = if route.public { Principal::new("") } else { app.auth.principal(&parts.headers, &query)? };
+    let who = if route.public { Principal::new("") } else { app.auth.principal(&parts, &query)? };
     let bucket: Arc<str> = match (&app.auth, parts.extensions.get::<Peer>()) {
-        (Auth::Tokens(_), _) if !route.public => who.name.clone(),
+        (Auth::Tokens(_) | Auth::Host, _) if !route.public => who.name.clone(),
         (_, Some(Peer(address))) => address.ip().to_string().into(),
         _ => who.name.clone(),
     };

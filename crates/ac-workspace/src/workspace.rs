@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
-use crate::{
-    Filesystem, LocalFilesystem, LocalFilesystemOptions, LocalSandbox, LocalSandboxOptions, Sandbox, WorkspaceError, WorkspaceErrorKind,
-};
+use crate::{Filesystem, LocalFilesystem, Sandbox, WorkspaceError, WorkspaceErrorKind};
+#[cfg(feature = "sandbox")]
+use crate::{LocalFilesystemOptions, LocalSandbox, LocalSandboxOptions};
 
 /// Files and commands of one place. A host makes one, or one per session.
 ///
@@ -15,7 +15,7 @@ use crate::{
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = std::env::temp_dir().join(format!("workspace-{}", std::process::id()));
 /// # std::fs::create_dir_all(&folder)?;
-/// let workspace = Workspace::local(&folder)?;
+/// let workspace = Workspace::files(&folder)?;
 /// let files = workspace.filesystem();
 /// files.write(Path::new("notes.txt"), b"Lighthouses".to_vec(), Expect::Absent).await?;
 /// assert_eq!(files.read(Path::new("notes.txt"), 1024).await?.bytes, b"Lighthouses");
@@ -38,6 +38,14 @@ impl Workspace {
         Self { filesystem, sandbox: None }
     }
 
+    /// The files of a folder of this machine, and no commands.
+    ///
+    /// # Errors
+    /// When the folder cannot be opened.
+    pub fn files(folder: impl AsRef<std::path::Path>) -> Result<Self, WorkspaceError> {
+        Ok(Self::new(Arc::new(LocalFilesystem::open(folder)?)))
+    }
+
     /// Files and commands.
     #[must_use]
     pub fn with_sandbox(mut self, sandbox: Arc<dyn Sandbox>) -> Self {
@@ -49,6 +57,8 @@ impl Workspace {
     ///
     /// # Errors
     /// When the folder cannot be opened.
+    #[cfg(feature = "sandbox")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "sandbox")))]
     pub fn local(folder: impl AsRef<std::path::Path>) -> Result<Self, WorkspaceError> {
         Self::local_with(folder, LocalFilesystemOptions::default(), LocalSandboxOptions::default())
     }
@@ -57,6 +67,8 @@ impl Workspace {
     ///
     /// # Errors
     /// When the folder cannot be opened.
+    #[cfg(feature = "sandbox")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "sandbox")))]
     pub fn local_with(
         folder: impl AsRef<std::path::Path>,
         mut files: LocalFilesystemOptions,

@@ -40,7 +40,7 @@ pub use ac_testkit as testkit;
 #[cfg(feature = "tools")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tools")))]
 pub use ac_tools as tools;
-/// Files below one folder, and commands.
+/// Files below one folder, and with the feature `sandbox` commands.
 #[cfg(feature = "workspace")]
 #[cfg_attr(docsrs, doc(cfg(feature = "workspace")))]
 pub use ac_workspace as workspace;

@@ -1,4 +1,4 @@
-//! A web application with routes and state of its own, that serves a controller too.
+//! A web application with routes, state and accounts of its own, that serves a controller too.
 
 use std::sync::{
     Arc,
@@ -7,9 +7,15 @@ use std::sync::{
 
 use agent_controller::{
     controller::AgentController,
-    server::{Served, Server, ServerError},
+    server::{Auth, Principal, Served, Server, ServerError},
 };
-use axum::{Router, extract::State, routing::get};
+use axum::{
+    Router,
+    extract::{Request, State},
+    middleware::{self, Next},
+    response::Response,
+    routing::get,
+};
 
 #[derive(Clone)]
 struct Shop {
@@ -22,8 +28,17 @@ async fn door(State(shop): State<Shop>) -> String {
     format!("visit {visit} of the shop of {}", shop.clerks.id())
 }
 
+/// The shop knows its people by a badge.
+async fn badge(mut request: Request, next: Next) -> Response {
+    let name = request.headers().get("x-badge").and_then(|value| value.to_str().ok()).map(Principal::new);
+    if let Some(who) = name {
+        request.extensions_mut().insert(who);
+    }
+    next.run(request).await
+}
+
 pub fn app(clerks: AgentController) -> Result<Router, ServerError> {
-    let server = Server::builder().controller(Served::new("clerks", clerks.clone())).prefix("/agents").build()?;
+    let server = Server::builder().controller(Served::new("clerks", clerks.clone())).prefix("/agents").auth(Auth::Host).build()?;
     let shop = Shop { visits: Arc::default(), clerks };
-    Ok(Router::new().route("/door", get(door)).with_state(shop).merge(server.router()))
+    Ok(Router::new().route("/door", get(door)).with_state(shop).merge(server.router().layer(middleware::from_fn(badge))))
 }
