@@ -92,13 +92,15 @@ impl Reading {
                     return Some(Bytes::from_static(b": heartbeat\n\n"));
                 }
             };
-            if !self.checked && matches!(item, Delivery::Event(_)) {
+            if !self.checked {
                 // It was nobody's when the stream was opened. Whose it is now decides.
                 let Left { app, served, key, who, .. } = &self.left;
-                if !matches!(app.owners.check(served, &key.resource, who).await, Ok(Access::Granted)) {
-                    return None;
+                match (app.owners.check(served, &key.resource, who).await, &item) {
+                    (Ok(Access::Granted), _) => self.checked = true,
+                    // The view of what is still nobody's shows nothing.
+                    (Ok(Access::Free), Delivery::State(_)) => {}
+                    _ => return None,
                 }
-                self.checked = true;
             }
             let bytes = match item {
                 Delivery::State(_) if std::mem::take(&mut self.told) => None,

@@ -3,6 +3,7 @@
 
 mod attack;
 mod console;
+mod every_route;
 mod own;
 mod recorded;
 mod routes;
