@@ -305,6 +305,7 @@ function drawView(view) {
   const status = open.length ? "Waiting for you" : running ? "Working" : "";
   if ($("status").textContent !== status) $("status").textContent = status;
   $("status").dataset.state = open.length ? "waiting" : running ? "running" : "idle";
+  threads.now(view?.synced ? view.threadId : undefined, open.length ? "waiting" : running ? "active" : "idle");
   details.set({
     tasks: view?.view.tasks ?? [],
     queue: (view?.queue ?? []).filter((item) => item.threadId === view.threadId),

@@ -8,6 +8,7 @@ export class Threads {
     this.threads = [];
     this.current = null;
     this.waiting = new Set();
+    this.live = null;
     list.addEventListener("keydown", (event) => this.move(event));
   }
 
@@ -33,6 +34,13 @@ export class Threads {
     this.draw();
   }
 
+  /** What the page itself knows of the thread that it shows: the list may be a moment behind. */
+  now(id, state) {
+    if (this.live?.id === id && (!id || this.live.state === state)) return;
+    this.live = id ? { id, state } : null;
+    this.draw();
+  }
+
   find = (id) => this.threads.find((thread) => thread.id === id);
 
   title = (thread) => thread?.title || "Untitled thread";
@@ -50,9 +58,8 @@ export class Threads {
   draw() {
     const focused = this.list.contains(document.activeElement) ? document.activeElement : null;
     const rows = this.threads.map((thread) => {
-      const waits = this.waiting.has(thread.id);
-      const state = waits ? "waiting" : thread.state;
-      const says = waits ? "waits for you" : thread.state === "active" ? "at work" : ago(thread.updatedAt);
+      const state = this.live?.id === thread.id ? this.live.state : this.waiting.has(thread.id) ? "waiting" : thread.state;
+      const says = { waiting: "waits for you", active: "at work" }[state] ?? ago(thread.updatedAt);
       const open = el(
         "button",
         { type: "button", class: "thread-open", "aria-label": `${this.title(thread)}, ${says}`, "aria-current": thread.id === this.current ? "true" : null, on: { click: () => this.onOpen(thread) } },

@@ -38,6 +38,8 @@ describe("console", { skip: why ?? false, timeout: 300_000 }, () => {
       await press(page, "Approve");
       await waitsFor(page, "A plan waits for your decision");
       assert.ok(await page.locator("#wait .plan h3, #wait .plan h4").count(), "the plan is rendered");
+      const listed = () => page.locator(".thread").first().getAttribute("data-state");
+      assert.equal(await listed(), "waiting", "the list says what the page says");
       await shot(page, "04-plan");
       await press(page, "Ask for changes…");
       await page.locator("#wait-text").fill("Keep it short");
@@ -52,6 +54,7 @@ describe("console", { skip: why ?? false, timeout: 300_000 }, () => {
       assert.equal(await page.locator("#mode").inputValue(), "build", "an approved plan moves to build");
       await press(page, "Approve");
       await rests(page);
+      assert.equal(await listed(), "idle");
       await shot(page, "06-done");
       const cards = await page.locator(".tool-card").evaluateAll((all) => all.map((card) => card.dataset.state));
       assert.ok(cards.length >= 6 && cards.every((state) => state === "done"), `every call is done: ${cards}`);
