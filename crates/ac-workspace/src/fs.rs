@@ -100,6 +100,13 @@ pub struct FileStat {
     pub size: u64,
 }
 
+impl FileStat {
+    /// Something of this kind and size; a folder has none.
+    pub fn new(kind: FileKind, size: u64) -> Self {
+        Self { kind, size }
+    }
+}
+
 /// What kind of thing is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -122,6 +129,13 @@ pub struct DirEntry {
     pub name: String,
     /// What it is.
     pub kind: FileKind,
+}
+
+impl DirEntry {
+    /// Something in a folder.
+    pub fn new(name: impl Into<String>, kind: FileKind) -> Self {
+        Self { name: name.into(), kind }
+    }
 }
 
 /// The content of a file and a mark of it.

@@ -168,6 +168,13 @@ pub struct ProcessInfo {
     pub age: Duration,
 }
 
+impl ProcessInfo {
+    /// A process that runs.
+    pub fn new(id: ProcessId, command: impl Into<String>, age: Duration) -> Self {
+        Self { id, command: command.into(), state: ProcessState::Running, age }
+    }
+}
+
 /// Whether a process still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -285,6 +292,13 @@ pub struct CommandResult {
     pub background: Option<ProcessId>,
 }
 
+impl CommandResult {
+    /// A command that ended and left nothing running.
+    pub fn new(exit: Exit, output: CommandOutput, took: Duration) -> Self {
+        Self { exit, output, took, left_running: Vec::new(), background: None }
+    }
+}
+
 /// What a command printed: head and tail of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -302,6 +316,12 @@ pub struct CommandOutput {
 }
 
 impl CommandOutput {
+    /// All that was printed, with nothing left out.
+    pub fn whole(text: impl Into<String>) -> Self {
+        let head = text.into();
+        Self { total: head.len() as u64, head, ..Self::default() }
+    }
+
     /// Head and tail with a line between that says what is missing and where it is.
     pub fn text(&self) -> String {
         if self.omitted == 0 {

@@ -62,3 +62,10 @@ pub struct SearchHit {
     /// A neighbour of a hit, not one itself.
     pub context: bool,
 }
+
+impl SearchHit {
+    /// A line that was looked for; lines are counted from 1.
+    pub fn new(path: impl Into<PathBuf>, line: u64, text: impl Into<String>) -> Self {
+        Self { path: path.into(), line, text: text.into(), context: false }
+    }
+}

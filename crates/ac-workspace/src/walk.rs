@@ -61,3 +61,10 @@ pub struct WalkEntry {
     /// What it is.
     pub kind: FileKind,
 }
+
+impl WalkEntry {
+    /// Something at a path.
+    pub fn new(path: impl Into<PathBuf>, kind: FileKind) -> Self {
+        Self { path: path.into(), kind }
+    }
+}
