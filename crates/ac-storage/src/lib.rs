@@ -21,13 +21,16 @@ pub mod sled_kv;
 mod transfer;
 mod verify;
 
-pub use domain::{Commit, CommitOutcome, MessageStore, RunStore, SessionStore, StateStore, Storage, ThreadStore};
+pub use domain::{
+    Commit, CommitOutcome, MessageQuery, MessageStore, OpenRuns, RunStore, SessionStore, StateStore, Storage, ThreadQuery, ThreadStore,
+};
 pub use error::{StorageError, StorageErrorKind};
 pub use kv::{Expect, Kv, Scan, Versioned, Write};
 pub use kv_storage::KvStorage;
 pub use memory::{MemoryKv, MemoryStorage};
 pub use record::{
-    CommitMark, Lease, Page, RunHeader, RunParent, RunPosture, RunRecord, RunStage, SessionId, Stored, ThreadHead, ThreadRecord,
+    CommitMark, Lease, MessageCursor, Page, RunHeader, RunParent, RunPosture, RunRecord, RunStage, SessionId, Stored, StoredMessage,
+    ThreadHead, ThreadRecord,
 };
 pub use verify::{Problem, VerifyReport};
 
