@@ -4,12 +4,17 @@ use std::{
     collections::HashMap,
     io::{BufRead, BufReader, Write},
     path::PathBuf,
-    process::{Child, ChildStdin, Command, Stdio},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
     thread,
 };
 
 use ac_testkit::platforms::{Platforms, sign::Delivery};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -23,22 +28,42 @@ pub(crate) struct Worker {
     urls: [(&'static str, String); 3],
     forgetful: bool,
     state: Arc<Mutex<State>>,
+    /// How often the child said that it gets the processor.
+    beats: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
 struct State {
     child: Option<Child>,
-    input: Option<ChildStdin>,
+    /// To the thread that writes: the pipe of a child that is stopped fills up.
+    input: Option<mpsc::Sender<String>>,
     /// Counts lives, so that the end of an old pipe is not taken for the end of the new one.
     life: u64,
     next: u64,
     waiting: HashMap<u64, oneshot::Sender<Answered>>,
+    slowest: Slowest,
+}
+
+/// The slowest answers to platforms, in milliseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Slowest {
+    /// By the clock.
+    pub(crate) clock: u64,
+    /// Without the time in which the child did not get the processor.
+    pub(crate) own: u64,
+}
+
+/// A child that was stopped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stopped {
+    life: u64,
+    pid: Pid,
 }
 
 impl Worker {
     pub(crate) fn new(dir: PathBuf, platforms: &Platforms, forgetful: bool) -> Self {
         let urls = ["slack", "telegram", "discord"].map(|platform| (platform, platforms.base_url(platform)));
-        Self { dir, urls, forgetful, state: Arc::default() }
+        Self { dir, urls, forgetful, state: Arc::default(), beats: Arc::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -49,6 +74,15 @@ impl Worker {
     pub(crate) fn lives(&self) -> bool {
         let state = self.state();
         state.input.is_some() && !state.waiting.contains_key(&0)
+    }
+
+    /// How often any life said that it gets the processor, ten times a second at most.
+    pub(crate) fn beats(&self) -> u64 {
+        self.beats.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn slowest(&self) -> Slowest {
+        self.state().slowest
     }
 
     /// Begins a life; returns when the child takes deliveries.
@@ -62,23 +96,40 @@ impl Worker {
             command.arg("--forgetful");
         }
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let output = output.ok_or("the child has no pipe")?;
+        let (pipe, output) = (child.stdin.take().ok_or("the child has no pipe")?, child.stdout.take().ok_or("the child has no pipe")?);
         let (born, ready) = oneshot::channel();
+        let (input, lines) = mpsc::channel::<String>();
         let life = {
             let mut state = self.state();
             state.life += 1;
             state.child = Some(child);
-            state.input = input;
+            state.input = Some(input);
             state.waiting.insert(0, born);
             state.life
         };
-        let shared = self.state.clone();
+        thread::spawn(move || {
+            let mut pipe = pipe;
+            for line in lines {
+                // Whoever sent it hears from the other pipe that the child is gone.
+                if writeln!(pipe, "{line}").and_then(|()| pipe.flush()).is_err() {
+                    return;
+                }
+            }
+        });
+        let (shared, beats) = (self.state.clone(), self.beats.clone());
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                if let Ok(answered) = serde_json::from_str::<Answered>(&line)
-                    && let Some(waiting) = lock(&shared).waiting.remove(&answered.n)
-                {
+                let Ok(answered) = serde_json::from_str::<Answered>(&line) else { continue };
+                if answered.beat {
+                    beats.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
+                let mut state = lock(&shared);
+                if answered.status == 200 {
+                    state.slowest.clock = state.slowest.clock.max(answered.millis);
+                    state.slowest.own = state.slowest.own.max(answered.millis.saturating_sub(answered.stopped));
+                }
+                if let Some(waiting) = state.waiting.remove(&answered.n) {
                     let _ = waiting.send(answered);
                 }
             }
@@ -106,6 +157,27 @@ impl Worker {
         Ok(())
     }
 
+    /// Takes the processor away from the child.
+    pub(crate) fn stop(&self) -> Option<Stopped> {
+        let state = self.state();
+        let pid = Pid::from_child(state.child.as_ref()?);
+        kill_process(pid, Signal::STOP).ok()?;
+        Some(Stopped { life: state.life, pid })
+    }
+
+    /// Gives it back, if the child still lives.
+    pub(crate) fn go_on(&self, stopped: Stopped) -> bool {
+        let state = self.state();
+        state.life == stopped.life && state.child.is_some() && kill_process(stopped.pid, Signal::CONT).is_ok()
+    }
+
+    /// Gives it back, whoever took it.
+    pub(crate) fn wake(&self) {
+        if let Some(child) = &self.state().child {
+            let _ = kill_process(Pid::from_child(child), Signal::CONT);
+        }
+    }
+
     /// Lets the child come to rest and end.
     pub(crate) fn finish(&self) -> Result<bool, Failure> {
         let child = {
@@ -126,8 +198,7 @@ impl Worker {
             state.next += 1;
             let n = state.next;
             let line = serde_json::to_string(&Sent { n, delivery: delivery.clone() }).ok()?;
-            let input = state.input.as_mut()?;
-            writeln!(input, "{line}").and_then(|()| input.flush()).ok()?;
+            state.input.as_ref()?.send(line).ok()?;
             let (waiting, answer) = oneshot::channel();
             state.waiting.insert(n, waiting);
             answer

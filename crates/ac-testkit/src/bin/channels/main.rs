@@ -6,11 +6,15 @@
 //! at random moments. At the end everything that people can see, and everything that the tool really did, is counted.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports on its terminal")]
 
+mod account;
+mod fate;
+mod heart;
 mod life;
 mod model;
 mod people;
 mod tally;
 mod work;
+mod world;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -43,6 +47,9 @@ pub(crate) struct Plan {
     /// How often the process is killed.
     #[arg(long, default_value_t = 5)]
     pub(crate) kills: u64,
+    /// How often the process gets no processor for one to twenty seconds.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) pauses: u64,
     /// How many in a hundred deliveries are made twice.
     #[arg(long, default_value_t = 20)]
     pub(crate) duplicates: u64,

@@ -1,83 +1,26 @@
 //! The parent: people who write, press and look.
 
 use std::{
-    sync::{
-        Arc, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use ac_testkit::platforms::{
     Platforms, Shown,
     sign::{self, Delivery},
 };
-use tokio::sync::Mutex;
 
-use crate::{Failure, Plan, life::Worker, tally};
+use crate::{
+    Failure, Plan, fate,
+    life::Worker,
+    tally,
+    world::{Dice, World},
+};
 
-/// How long a person waits for what should have come long ago.
-const PATIENCE: Duration = Duration::from_secs(90);
-/// And how long when nothing at all happens in the world any more: many times as long as a dead life's lease, or a platform's pause, holds
-/// anything up.
-const QUIET: Duration = Duration::from_secs(8);
 /// The pause before a platform delivers again.
 const AGAIN: Duration = Duration::from_millis(150);
-
-/// Everything that the people share.
-pub(crate) struct World {
-    pub(crate) platforms: Platforms,
-    pub(crate) worker: Worker,
-    pub(crate) plan: Plan,
-    /// Deliveries that were made.
-    made: AtomicU64,
-    /// When a delivery was last made or answered, or a life began.
-    stirred: std::sync::Mutex<Instant>,
-    /// What became of what was sent.
-    pub(crate) log: Mutex<Log>,
-}
-
-impl World {
-    fn stir(&self) {
-        *self.stirred.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    /// Whether a person who waits since then waits in vain.
-    fn in_vain(&self, since: Instant) -> bool {
-        let stirred = *self.stirred.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = self.platforms.last_called().map_or(stirred, |called| called.max(stirred)).max(since);
-        since.elapsed() > PATIENCE || (last.elapsed() > QUIET && self.worker.lives())
-    }
-}
-
-/// What people did, and what they missed.
-#[derive(Debug, Default)]
-pub(crate) struct Log {
-    /// Channel and name of each message.
-    pub(crate) said: Vec<(String, String)>,
-    /// Names of messages whose call was approved, and of those whose call was declined.
-    pub(crate) approved: Vec<String>,
-    pub(crate) declined: Vec<String>,
-    /// Calls that were in doubt after a kill.
-    pub(crate) doubted: Vec<String>,
-    pub(crate) complaints: Vec<String>,
-    pub(crate) slowest_ms: u64,
-}
-
-/// Repeatable chance.
-#[derive(Clone, Copy)]
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        // splitmix64
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides.max(1)
-    }
-}
+/// How long a platform waits for its answer; then it delivers again.
+const HANGS_UP: Duration = Duration::from_secs(3);
 
 fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
@@ -93,47 +36,19 @@ pub(crate) async fn run(plan: &Plan) -> Result<bool, Failure> {
     });
     let worker = Worker::new(folder.path().to_owned(), &platforms, plan.forgetful);
     worker.start().await?;
-    let world = Arc::new(World {
-        platforms,
-        worker,
-        plan: plan.clone(),
-        made: AtomicU64::new(0),
-        stirred: Instant::now().into(),
-        log: Mutex::default(),
-    });
+    let world = Arc::new(World::new(platforms, worker, plan.clone()));
     let people: Vec<_> = (0..plan.conversations).map(|n| tokio::spawn(Person::new(n, world.clone()).live())).collect();
-    let killer = tokio::spawn(kill(world.clone()));
+    let (killer, pauser) = (tokio::spawn(fate::kill(world.clone())), tokio::spawn(fate::pause(world.clone())));
     for person in people {
         person.await?;
     }
     killer.abort();
+    pauser.abort();
+    world.worker.wake();
     // A late redelivery may still be on its way through the conversation.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let ended = world.worker.finish()?;
-    let written = std::fs::read_to_string(folder.path().join("written.txt")).unwrap_or_default();
-    tally::report(&world, &written, ended).await
-}
-
-/// Kills at moments that are spread over the deliveries.
-async fn kill(world: Arc<World>) {
-    let mut dice = Dice(world.plan.seed ^ 0x6b69_6c6c);
-    let every = world.plan.deliveries / (world.plan.kills + 1).max(1);
-    for n in 1..=world.plan.kills {
-        let at = n * every + dice.roll((every / 4).max(1));
-        while world.made.load(Ordering::Relaxed) < at {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        tokio::time::sleep(Duration::from_millis(dice.roll(120))).await;
-        let killed = world.worker.kill();
-        tokio::time::sleep(Duration::from_millis(dice.roll(300))).await;
-        let started = world.worker.start().await;
-        world.stir();
-        println!("killed {n} of {} after {} deliveries", world.plan.kills, world.made.load(Ordering::Relaxed));
-        if let Err(error) = killed.and(started) {
-            world.log.lock().await.complaints.push(format!("the child did not come back: {error}"));
-            return;
-        }
-    }
+    tally::report(&world, folder.path(), ended).await
 }
 
 struct Person {
@@ -145,6 +60,8 @@ struct Person {
     count: u64,
     /// Made once; to be made again later.
     later: Vec<Delivery>,
+    /// Cards of calls in doubt that were pressed. Once is enough.
+    pressed: Vec<String>,
 }
 
 impl Person {
@@ -157,7 +74,7 @@ impl Person {
             (1, _) => format!("-{}", 5_000 + n),
             _ => format!("{}", 70_000 + n),
         };
-        Self { n, world, dice, channel, count: 0, later: vec![] }
+        Self { n, world, dice, channel, count: 0, later: vec![], pressed: vec![] }
     }
 
     fn user(&self) -> String {
@@ -214,19 +131,18 @@ impl Person {
         loop {
             self.world.made.fetch_add(1, Ordering::Relaxed);
             self.world.stir();
-            let answered = self.world.worker.deliver(&delivery).await;
+            let answered = tokio::time::timeout(HANGS_UP, self.world.worker.deliver(&delivery)).await;
             self.world.stir();
             match answered {
-                Some(answered) if answered.status == 200 => {
-                    let mut log = self.world.log.lock().await;
-                    log.slowest_ms = log.slowest_ms.max(answered.millis);
+                Ok(Some(answered)) if answered.status == 200 => {
+                    self.note(format!("taken after {} ms, {tries} tries before", answered.millis));
                     break;
                 }
-                Some(answered) if answered.status != 503 => {
+                Ok(Some(answered)) if answered.status != 503 => {
                     self.complain(format!("a genuine delivery was refused with {}", answered.status)).await;
                     return;
                 }
-                // The process died over it, or is not there: it comes again.
+                // The process died over it, is not there, or does not answer in time: it comes again.
                 _ => tokio::time::sleep(AGAIN).await,
             }
             tries += 1;
@@ -253,11 +169,16 @@ impl Person {
     async fn again(&self, delivery: &Delivery) {
         self.world.made.fetch_add(1, Ordering::Relaxed);
         // A duplicate that a kill swallows is none.
-        self.world.worker.deliver(delivery).await;
+        let _ = tokio::time::timeout(HANGS_UP, self.world.worker.deliver(delivery)).await;
+    }
+
+    fn note(&self, what: String) {
+        self.world.note(Some(&self.channel), what);
     }
 
     async fn complain(&self, what: String) {
-        self.world.log.lock().await.complaints.push(format!("{}: {what}", self.channel));
+        self.note(format!("COMPLAINS: {what}"));
+        self.world.log.lock().await.complaints.push((Some(self.channel.clone()), format!("{}: {what}", self.channel)));
     }
 
     async fn live(mut self) {
@@ -274,6 +195,7 @@ impl Person {
                 let text = if writes { format!("msg:{id}. write") } else { format!("msg:{id}. say") };
                 let delivery = self.message(&text);
                 self.world.log.lock().await.said.push((self.channel.clone(), id.clone()));
+                self.note(format!("says {text}"));
                 self.deliver(delivery).await;
                 ids.push((id, writes));
                 if writes {
@@ -299,16 +221,19 @@ impl Person {
 
     async fn await_answer(&mut self, id: &str) -> bool {
         let wanted = format!("answer:{id}.");
-        let begun = Instant::now();
+        let begun = self.world.since();
         loop {
             if self.shown().iter().any(|shown| shown.text.contains(&wanted)) {
+                self.note(format!("sees the answer to {id}"));
                 return true;
             }
             // A call that was running when the process died asks what is to become of it.
-            if let Some(card) = self.card("Record as failed") {
+            if let Some(card) = self.card("Record as failed").filter(|card| !self.pressed.contains(&card.id)) {
+                self.pressed.push(card.id.clone());
                 self.world.log.lock().await.doubted.push(id.to_owned());
                 let value = value_of(&card, "Record as failed");
-                let (user, card) = (self.user(), card);
+                let user = self.user();
+                self.note(format!("records as failed: {}", card.id));
                 let press = self.press(&card, &user, &value);
                 self.deliver(press).await;
             }
@@ -330,7 +255,7 @@ impl Person {
 
     /// Waits for the card and presses, sometimes after a stranger, sometimes twice.
     async fn decide(&mut self, id: &str) -> bool {
-        let begun = Instant::now();
+        let begun = self.world.since();
         let card = loop {
             if let Some(card) = self.card("Approve").filter(|card| card.text.contains(id)) {
                 break card;
@@ -352,6 +277,7 @@ impl Person {
             let mut log = self.world.log.lock().await;
             if yes { log.approved.push(id.to_owned()) } else { log.declined.push(id.to_owned()) }
         }
+        self.note(format!("{} {id}: {}", if yes { "approves" } else { "declines" }, card.id));
         let press = self.press(&card, &user, if yes { &approve } else { &decline });
         self.deliver(press).await;
         if self.dice.roll(3) == 0 {

@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead, Write},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -12,9 +12,11 @@ use ac_core::{ModelId, ModelProvider, Tool};
 use ac_storage::{Durability, SledOptions, Storage};
 use ac_testkit::platforms::sign;
 use serde::{Deserialize, Serialize};
+use tracing_subscriber::EnvFilter;
 
 use crate::{
     Failure, Work,
+    heart::{Heart, millis},
     model::{Answering, Write_},
 };
 
@@ -26,11 +28,25 @@ pub(crate) struct Sent {
 }
 
 /// What the child answered.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Answered {
     pub(crate) n: u64,
     pub(crate) status: u16,
     pub(crate) millis: u64,
+    /// So much of that the child did not get the processor.
+    pub(crate) stopped: u64,
+    /// No answer: the child gets the processor.
+    pub(crate) beat: bool,
+}
+
+/// Where the child tells what it does, for the account of a failure.
+pub(crate) const TOLD: &str = "told.txt";
+
+fn tell_in(dir: &std::path::Path) -> Result<(), Failure> {
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(dir.join(TOLD))?;
+    let filter = EnvFilter::new("warn,ac_channels=debug,ac_controller=debug,ac_agent=debug");
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_target(false).with_writer(Mutex::new(file)).try_init()
 }
 
 /// How long a dead process keeps its runs and conversations, for the next one.
@@ -66,6 +82,7 @@ pub(crate) async fn channels(work: &Work, storage: Arc<dyn Storage>) -> Result<C
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 pub(crate) async fn work(work: &Work) -> Result<bool, Failure> {
+    tell_in(&work.dir)?;
     let store = Arc::new(SledOptions::new(work.dir.join("store")).durability(Durability::Process).cache_bytes(16 << 20).open().await?);
     let storage: Arc<dyn Storage> = store.clone();
     let registry = Arc::new(channels(work, storage).await?);
@@ -79,7 +96,8 @@ pub(crate) async fn work(work: &Work) -> Result<bool, Failure> {
             }
         }
     });
-    say(&Answered { n: 0, status: 0, millis: 0 });
+    say(&Answered::default());
+    let heart = Heart::start(|| say(&Answered { beat: true, ..Answered::default() }));
     let mut forgotten = 0_u64;
     while let Some(Sent { n, mut delivery }) = sent.recv().await {
         if work.forgetful {
@@ -87,9 +105,9 @@ pub(crate) async fn work(work: &Work) -> Result<bool, Failure> {
             forgotten += 1;
             delivery = renamed(&delivery, forgotten);
         }
-        let registry = registry.clone();
+        let (registry, heart) = (registry.clone(), heart.clone());
         tokio::spawn(async move {
-            let begun = Instant::now();
+            let (begun, before) = (Instant::now(), heart.without_processor());
             let mut request = http::Request::post("/");
             for (name, value) in &delivery.headers {
                 request = request.header(name, value);
@@ -98,7 +116,8 @@ pub(crate) async fn work(work: &Work) -> Result<bool, Failure> {
                 Ok(request) => registry.receive("desk", &delivery.platform, request).await.status().as_u16(),
                 Err(_) => 400,
             };
-            say(&Answered { n, status, millis: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX) });
+            let stopped = heart.without_processor().saturating_sub(before);
+            say(&Answered { n, status, millis: millis(begun.elapsed()), stopped, beat: false });
         });
     }
     // The parent is gone, or done.
