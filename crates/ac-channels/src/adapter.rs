@@ -92,6 +92,25 @@ pub trait ChannelAdapter: Send + Sync + 'static {
         Err(ChannelError::unsupported("fetch files"))
     }
 
+    /// What people said after a message of a conversation, oldest first, as if it were delivered now: with the same ids. A platform that
+    /// keeps no order may have delivered it before the message that made the conversation the agent's. Nothing, where that cannot be.
+    ///
+    /// # Errors
+    /// When the platform does not answer.
+    async fn later(&self, _to: &Conversation, _after: &str, _limit: usize) -> Result<Vec<Incoming>, ChannelError> {
+        Ok(vec![])
+    }
+
+    /// The first of two steps of posting a file, where one would not be enough to post it once: brings it to the platform, or holds its place
+    /// in the conversation. The answer is remembered before [`upload`](Self::upload) shows the file, and comes back in
+    /// [`PostKey::staged`].
+    ///
+    /// # Errors
+    /// As [`post`](Self::post).
+    async fn stage(&self, _to: &Conversation, _file: &Upload) -> Result<Option<String>, ChannelError> {
+        Ok(None)
+    }
+
     /// Posts a file and answers with the platform's name for the message.
     ///
     /// # Errors
@@ -236,7 +255,21 @@ pub struct PostKey {
     pub again: bool,
     /// The earliest moment at which an earlier attempt can have been made.
     pub since: Timestamp,
+    /// The message that was posted before this one, as the platform calls it: an earlier attempt stands behind it.
+    pub after: Option<String>,
+    /// What [`stage`](ChannelAdapter::stage) answered, for a file.
+    pub staged: Option<String>,
 }
+
+impl PostKey {
+    /// A first attempt, after nothing that is known.
+    pub fn new(key: impl Into<String>, since: Timestamp) -> Self {
+        Self { key: key.into(), again: false, since, after: None, staged: None }
+    }
+}
+
+/// What stands where something begins, on platforms that cannot tell whether it was posted.
+pub(crate) const BEGINNING: &str = "…";
 
 /// A message to be posted, in the platform's own markup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

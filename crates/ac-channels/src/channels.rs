@@ -2,7 +2,7 @@ use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -14,16 +14,19 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use secrecy::{ExposeSecret, SecretSlice};
 use serde_json::json;
-use tokio::sync::Notify;
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 use crate::{
     ChannelAdapter, ChannelError, ChannelErrorKind, ChannelHooks, ChannelSettings, NoHooks, Received,
     adapter::json,
     button::Signer,
     conversation::Actor,
-    event::{Conversation, Incoming, IncomingKind},
-    record::{Cell, ConversationRecord, Records},
+    event::{Click, Conversation, Incoming, IncomingKind, NO_LONGER_IN_USE},
+    live::Live,
+    prepared::Prepared,
+    record::{ConversationRecord, Records},
 };
 
 /// The chat channels of one controller. A cheap handle; clones are the same channels.
@@ -65,6 +68,10 @@ pub(crate) struct Shared {
     tasks: TaskTracker,
     pub(crate) stop: CancelToken,
     started: AtomicBool,
+    /// Sessions that the host has prepared.
+    pub(crate) prepared: Prepared,
+    /// Places for notices to people in conversations that are not known.
+    notices: Arc<Semaphore>,
     /// What waits anywhere, as of a moment ago: one look at the store serves all conversations.
     waits: tokio::sync::Mutex<Option<(tokio::time::Instant, Arc<HashSet<PendingId>>)>>,
 }
@@ -73,14 +80,6 @@ pub(crate) struct Shared {
 pub(crate) struct Registered {
     pub(crate) adapter: Arc<dyn ChannelAdapter>,
     pub(crate) settings: ChannelSettings,
-}
-
-/// A conversation that something happens in.
-pub(crate) struct Live {
-    cell: tokio::sync::Mutex<Option<Cell>>,
-    pub(crate) nudge: Notify,
-    /// How often somebody had something for it.
-    pub(crate) wakes: AtomicU64,
 }
 
 /// Makes [`Channels`].
@@ -103,6 +102,8 @@ const MAX_BODY: usize = 2 * 1024 * 1024;
 const ANSWER_WITHIN: Duration = Duration::from_millis(2_500);
 /// The shortest key that buttons are signed with.
 const MIN_KEY: usize = 32;
+/// How many people at a time are told that a button belongs to nothing.
+const NOTICES: usize = 16;
 /// How long `shutdown` waits for conversations to come to rest.
 const STOP_WITHIN: Duration = Duration::from_secs(15);
 
@@ -195,6 +196,8 @@ impl ChannelsBuilder {
             tasks: TaskTracker::new(),
             stop: CancelToken::new(),
             started: AtomicBool::new(false),
+            prepared: Prepared::default(),
+            notices: Arc::new(Semaphore::new(NOTICES)),
             waits: tokio::sync::Mutex::new(None),
         })))
     }
@@ -336,6 +339,9 @@ impl Shared {
         }
         let begins = matches!(&event.kind, IncomingKind::Message(said) if said.addressed);
         if !begins && !self.knows(&event.conversation.id).await? {
+            if let IncomingKind::Click(click) = &event.kind {
+                self.turn_away(event, click);
+            }
             return Ok(false);
         }
         let follows = match &event.kind {
@@ -372,6 +378,25 @@ impl Shared {
         }
     }
 
+    /// Whoever presses a button of a conversation that is not known (another store, another bot of the same name) hears it in private. Nothing
+    /// is kept, and the platform does not wait for it.
+    fn turn_away(self: &Arc<Self>, event: &Incoming, click: &Click) {
+        let (Some(registered), Ok(place)) = (self.adapter(&event.conversation), self.notices.clone().try_acquire_owned()) else { return };
+        let (registered, stop) = (registered.clone(), self.stop.clone());
+        let (conversation, speaker, responder) = (event.conversation.clone(), event.speaker.clone(), click.responder.clone());
+        self.tasks.spawn(async move {
+            let _place = place;
+            let text = registered.adapter.capabilities().dialect.escape(NO_LONGER_IN_USE);
+            let told = registered.adapter.notice(&conversation, &speaker, responder.as_deref(), &text);
+            tokio::select! {
+                told = told => if let Err(error) = told {
+                    tracing::warn!(code = error.code(), "a private notice did not arrive");
+                },
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+
     /// Whether the agent takes part in a conversation.
     async fn knows(&self, conversation: &str) -> Result<bool, ChannelError> {
         if self.lives().contains_key(conversation) {
@@ -403,13 +428,14 @@ impl Shared {
         if let Some(live) = lives.get(&conversation.id) {
             return live.clone();
         }
-        let live = Arc::new(Live { cell: tokio::sync::Mutex::new(None), nudge: Notify::new(), wakes: AtomicU64::new(0) });
+        let live = Arc::new(Live::new());
         lives.insert(conversation.id.clone(), live.clone());
         if let Some(registered) = self.adapter(conversation)
             && !self.stop.is_cancelled()
         {
             let actor = Actor::new(self.clone(), registered.clone(), live.clone(), conversation.clone());
-            self.tasks.spawn(actor.run());
+            let span = tracing::info_span!("conversation", id = conversation.id);
+            self.tasks.spawn(actor.run().instrument(span));
         }
         live
     }
@@ -440,45 +466,6 @@ impl Shared {
             limit: 1,
         };
         Ok(!self.controller.messages(&binding.thread, &query).await?.items.is_empty())
-    }
-}
-
-impl Live {
-    /// Changes the record. In this process one at a time; others are told by the store.
-    pub(crate) async fn update<T>(
-        &self,
-        shared: &Shared,
-        conversation: &Conversation,
-        change: impl FnMut(&mut ConversationRecord) -> Option<T>,
-    ) -> Result<Option<T>, ChannelError> {
-        let mut slot = self.cell.lock().await;
-        let mut cell = match slot.take() {
-            Some(cell) => cell,
-            None => shared.records.load_or_new(conversation).await?,
-        };
-        let done = shared.records.update(&mut cell, change).await;
-        // What a failed write left is not known: the next one reads again.
-        if done.is_ok() {
-            *slot = Some(cell);
-        }
-        done
-    }
-
-    /// The record as this process last knew it.
-    pub(crate) async fn record(&self, shared: &Shared, conversation: &Conversation) -> Result<Arc<ConversationRecord>, ChannelError> {
-        let mut slot = self.cell.lock().await;
-        let cell = match slot.take() {
-            Some(cell) => cell,
-            None => shared.records.load_or_new(conversation).await?,
-        };
-        let record = cell.record.clone();
-        *slot = Some(cell);
-        Ok(record)
-    }
-
-    /// Forgets what this process knew; the next read asks the store.
-    pub(crate) async fn forget(&self) {
-        *self.cell.lock().await = None;
     }
 }
 

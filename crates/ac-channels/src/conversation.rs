@@ -12,15 +12,16 @@ use std::{
 };
 
 use ac_controller::{AgentController, Delivery, Session, Subscription};
-use ac_core::{ErrorInfo, EventBody, MessageId, RunId, event::EndReason};
+use ac_core::{ErrorInfo, EventBody, MessageId, RunId, Timestamp, event::EndReason};
 use futures::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
 use crate::{
-    Capabilities, ChannelAdapter, ChannelError, ChannelErrorKind,
-    channels::{Live, Registered, Shared},
+    Capabilities, ChannelAdapter, ChannelError, ChannelErrorKind, PostKey,
+    channels::{Registered, Shared},
     event::{Conversation, Speaker},
     hooks::About,
+    live::Live,
     record::{ConversationRecord, Lease, Note},
 };
 
@@ -185,6 +186,8 @@ impl Actor {
             None => {
                 self.events = None;
                 self.session = None;
+                // What is told from here on is told to nobody until the session is there again.
+                self.dirty = Dirty::ALL;
                 return;
             }
             Some(Delivery::State(resync)) => {
@@ -324,6 +327,12 @@ impl Actor {
         if let Err(error) = released {
             tracing::debug!(code = error.code(), "a conversation was not given back; it comes back by itself");
         }
+    }
+
+    /// What tells a post from all others.
+    async fn post_key(&self, name: &str, since: Timestamp) -> Result<PostKey, ChannelError> {
+        let after = self.record().await?.last.clone();
+        Ok(PostKey { again: self.first, after, ..PostKey::new(format!("{}#{name}", self.conversation.id), since) })
     }
 
     async fn record(&self) -> Result<Arc<ConversationRecord>, ChannelError> {

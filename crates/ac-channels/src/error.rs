@@ -30,6 +30,8 @@ pub enum ChannelErrorKind {
     Storage,
     /// The session did not do what it was asked.
     Session,
+    /// Somebody else works on the session at this moment, or a process that died still has it for a while. It passes.
+    Busy,
     /// The channels were shut down.
     Closed,
 }
@@ -95,6 +97,7 @@ impl ChannelError {
             K::Config => "channel.config",
             K::Storage => "channel.storage",
             K::Session => "channel.session",
+            K::Busy => "channel.busy",
             K::Closed => "channel.closed",
         }
     }
@@ -102,7 +105,7 @@ impl ChannelError {
     /// Whether the same thing may work later.
     pub fn is_transient(&self) -> bool {
         use ChannelErrorKind as K;
-        matches!(self.kind, K::RateLimited | K::Unavailable | K::Storage)
+        matches!(self.kind, K::RateLimited | K::Unavailable | K::Storage | K::Busy)
     }
 }
 
@@ -114,9 +117,11 @@ impl From<ac_storage::StorageError> for ChannelError {
 
 impl From<ac_controller::ControllerError> for ChannelError {
     fn from(error: ac_controller::ControllerError) -> Self {
+        use ac_controller::{ControllerErrorKind as K, RunErrorKind};
         let kind = match error.kind() {
-            ac_controller::ControllerErrorKind::Storage(_) => ChannelErrorKind::Storage,
-            ac_controller::ControllerErrorKind::Closed => ChannelErrorKind::Closed,
+            K::Storage(_) => ChannelErrorKind::Storage,
+            K::Contended | K::Run(RunErrorKind::Owned | RunErrorKind::Busy) => ChannelErrorKind::Busy,
+            K::Closed => ChannelErrorKind::Closed,
             _ => ChannelErrorKind::Session,
         };
         Self::new(kind, error.to_string()).with_source(error)

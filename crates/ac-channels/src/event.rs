@@ -120,6 +120,12 @@ impl Said {
     }
 }
 
+/// What a mention says that says nothing: the person wants the agent's attention.
+pub(crate) const NO_WORDS: &str = "(You were mentioned, without a word.)";
+
+/// What whoever presses a button is told that belongs to nothing any more.
+pub(crate) const NO_LONGER_IN_USE: &str = "This button is no longer in use.";
+
 /// A button that was pressed, a menu entry that was chosen, a form that was filled in.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

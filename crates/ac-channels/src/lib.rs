@@ -18,6 +18,8 @@ mod discord;
 mod error;
 pub mod event;
 pub mod hooks;
+mod live;
+mod prepared;
 mod record;
 mod registry;
 pub mod render;

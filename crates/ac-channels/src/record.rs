@@ -44,6 +44,9 @@ pub(crate) struct ConversationRecord {
     /// Lines of the channel itself that are still to be posted.
     #[serde(default)]
     pub(crate) notes: Vec<Note>,
+    /// The last message that was posted, as the platform calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last: Option<String>,
     /// Who started the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) starter: Option<Starter>,
@@ -177,6 +180,7 @@ impl ConversationRecord {
             cursor: None,
             posts: vec![],
             notes: vec![],
+            last: None,
             starter: None,
             lease: None,
         }
@@ -184,6 +188,25 @@ impl ConversationRecord {
 
     /// Takes an event, unless it was taken before. Says whether it is new.
     pub(crate) fn take(&mut self, event: &Incoming, now: Timestamp) -> bool {
+        self.take_at(self.inbox.len(), event, now)
+    }
+
+    /// Takes what was said after an item, in its order, where it was not taken before. Says whether anything is new.
+    pub(crate) fn take_behind(&mut self, item: u64, events: &[Incoming], now: Timestamp) -> bool {
+        let mut at = self.inbox.iter().position(|known| known.n == item).map_or(0, |at| at + 1);
+        let mut new = false;
+        for event in events {
+            if let Some(known) = self.inbox.iter().position(|known| known.event.ids.iter().any(|id| event.ids.contains(id))) {
+                at = at.max(known + 1);
+            } else if !self.is_full() && self.take_at(at, event, now) {
+                at += 1;
+                new = true;
+            }
+        }
+        new
+    }
+
+    fn take_at(&mut self, at: usize, event: &Incoming, now: Timestamp) -> bool {
         let ids: Vec<String> = event.ids.iter().map(|id| digest(id)).collect();
         if self.seen.iter().any(|seen| ids.contains(&seen.0)) {
             return false;
@@ -197,7 +220,7 @@ impl ConversationRecord {
             self.seen.pop_front();
         }
         self.seen.extend(ids.into_iter().map(|id| Seen(id, now)));
-        self.inbox.push_back(Item { n: self.next_item, at: now, event: event.clone() });
+        self.inbox.insert(at.min(self.inbox.len()), Item { n: self.next_item, at: now, event: event.clone() });
         self.next_item += 1;
         true
     }

@@ -33,7 +33,7 @@ mod state_schema;
 mod subagent;
 mod title;
 
-pub use ac_agent::{Accepted, RunHandle, RunStatus, RuntimeSettings};
+pub use ac_agent::{Accepted, RunErrorKind, RunHandle, RunStatus, RuntimeSettings};
 pub use ac_engine::{Answer, Limits};
 pub use builder::ControllerBuilder;
 pub use bus::{BusItem, Cursor, Delivery, EventBus, LocalBus, Resync, Subscription};

@@ -100,6 +100,14 @@ pub struct Manners {
     pub slow: Duration,
     /// What earlier messages there are, for platforms that tell.
     pub earlier: Vec<(String, String)>,
+    /// What people said in a thread of Slack's after its beginning: who, what, and the time stamp.
+    pub later: Vec<(String, String, String)>,
+    /// The answers to requests that post or change something are lost after they were carried out; so many of them.
+    pub answers_lost: u64,
+    /// Requests that post or change something fail before they are carried out; so many of them.
+    pub failing: u64,
+    /// The credentials are not accepted.
+    pub denied: bool,
     /// Files that people sent: what each platform calls it, and what is in it.
     pub files: Vec<(String, Vec<u8>)>,
 }
@@ -127,17 +135,21 @@ struct Reply {
     body: Value,
     /// A file, instead of JSON.
     file: Option<Vec<u8>>,
+    /// It does not arrive.
+    lost: bool,
 }
 
 impl Reply {
     fn new(status: u16, body: Value) -> Self {
-        Self { status, headers: vec![], body, file: None }
+        Self { status, headers: vec![], body, file: None, lost: false }
     }
 }
 
 /// How a platform takes a request that posts or edits.
 enum Taken {
     Yes,
+    /// It has an accident.
+    Fails,
     /// Too fast, with the seconds to wait.
     Pause(f64),
     Gone,
@@ -149,9 +161,20 @@ impl State {
         self.next
     }
 
+    /// An id as Discord makes them: they grow with time.
+    fn snowflake(&mut self) -> u64 {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_millis());
+        let since = u64::try_from(now).unwrap_or(0).saturating_sub(1_420_070_400_000);
+        (since << 22) | (self.fresh() & 0x3f_ffff)
+    }
+
     /// Whether a write is taken. Who does not wait as long as asked is told again.
     fn take(&mut self, platform: &'static str, edit: bool) -> Taken {
         self.writes += 1;
+        if self.manners.failing > 0 {
+            self.manners.failing -= 1;
+            return Taken::Fails;
+        }
         self.edits += u64::from(edit);
         let left = self.too_fast_until.get(platform).map(|until| until.saturating_duration_since(Instant::now()));
         if let Some(left) = left.filter(|left| !left.is_zero()) {
@@ -293,6 +316,10 @@ async fn serve(mut connection: Connection, state: &Mutex<State>) -> io::Result<(
             tokio::time::sleep(slow).await;
         }
         let reply = answer(&request, &mut state.lock().unwrap_or_else(PoisonError::into_inner));
+        if reply.lost {
+            // It was done, and nobody hears of it.
+            return Ok(());
+        }
         let headers: Vec<(&str, &str)> = reply.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
         match &reply.file {
             Some(bytes) => connection.bytes(reply.status, &headers, bytes).await?,
@@ -306,7 +333,9 @@ fn answer(request: &Incoming, state: &mut State) -> Reply {
     let body: Value = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
     let auth = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("authorization")).map_or("", |(_, value)| value.as_str());
-    let (platform, method, reply) = if let Some(found) = files::answer(request, path, auth, state) {
+    let shown = state.shown.len();
+    let edits = state.edits;
+    let (platform, method, mut reply) = if let Some(found) = files::answer(request, path, auth, state) {
         found
     } else if let Some(method) = path.strip_prefix("/slack/api/") {
         ("slack", method.to_owned(), slack::answer(method, query, auth, &body, state))
@@ -321,6 +350,11 @@ fn answer(request: &Incoming, state: &mut State) -> Reply {
     } else {
         ("", path.to_owned(), Reply::new(404, Value::Null))
     };
+    let wrote = state.shown.len() != shown || state.edits != edits;
+    if state.manners.answers_lost > 0 && wrote {
+        state.manners.answers_lost -= 1;
+        reply.lost = true;
+    }
     state.called.push(Called { platform, method, body, status: reply.status, at: Instant::now() });
     reply
 }

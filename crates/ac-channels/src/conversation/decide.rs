@@ -8,7 +8,7 @@ use super::{Actor, Dirty, inbound::kind_of, waits::waiting};
 use crate::{
     ChannelError,
     button::{Action, Bound, Value as ButtonValue},
-    event::{Click, Said, Speaker},
+    event::{Click, NO_LONGER_IN_USE, Said, Speaker},
     hooks::Deciding,
     record::{Card, Outcome},
 };
@@ -32,7 +32,7 @@ impl Actor {
         let record = self.record().await?;
         let card = values.first().and_then(|value| record.cards.iter().find(|card| card.n == value.card));
         let (Some(first), Some(card), true) = (values.first(), card, values.len() == click.values.len()) else {
-            return self.tell(speaker, responder, "This button is no longer in use.").await;
+            return self.tell(speaker, responder, NO_LONGER_IN_USE).await;
         };
         let bound = Bound { conversation: &self.conversation.id, pending: &card.pending, shown: &card.shown, card: card.n };
         if !values.iter().all(|value| self.shared.signer.fits(bound, *value)) {

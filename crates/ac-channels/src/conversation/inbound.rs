@@ -13,9 +13,12 @@ use serde_json::{Map, Value, json};
 use super::{Actor, decide::Writing};
 use crate::{
     ChannelError, ChannelErrorKind, WithoutButtons,
-    event::{Attachment, IncomingKind, Said, Speaker},
+    event::{Attachment, Incoming, IncomingKind, NO_LONGER_IN_USE, Said, Speaker},
     record::{Binding, ConversationRecord, Item, Starter},
 };
+
+/// How many messages after a mention are looked for that came before it.
+const CAUGHT_UP: usize = 50;
 
 impl Actor {
     /// Hands one event on. Called again after a crash, so everything here may happen twice and counts once.
@@ -25,16 +28,52 @@ impl Actor {
             // It decided something before this process, or an earlier one, came to forget it.
             return Ok(());
         }
+        if let IncomingKind::Click(click) = &item.event.kind
+            && !self.has_thread(record).await?
+        {
+            // A press makes no thread: what it belonged to was deleted.
+            return self.tell(speaker, click.responder.as_deref(), NO_LONGER_IN_USE).await;
+        }
         let Some((binding, session, new)) = self.admit(record, speaker).await? else { return Ok(()) };
         match &item.event.kind {
             IncomingKind::Click(click) => self.click(&session, speaker, click).await,
             IncomingKind::Message(said) => {
+                if new {
+                    self.catch_up(item, said).await?;
+                }
                 if self.reply(&session, speaker, said).await? {
                     return Ok(());
                 }
                 self.say(&session, &binding, item, said, new).await
             }
         }
+    }
+
+    async fn has_thread(&self, record: &ConversationRecord) -> Result<bool, ChannelError> {
+        Ok(match &record.binding {
+            Some(binding) => self.controller().thread(&binding.thread).await?.is_some(),
+            None => false,
+        })
+    }
+
+    /// What was said after the message that made the conversation the agent's, and was delivered before it: nobody listened then.
+    async fn catch_up(&self, item: &Item, said: &Said) -> Result<(), ChannelError> {
+        let Some(message) = said.message.as_deref().filter(|_| !self.conversation.direct) else { return Ok(()) };
+        let later = match self.adapter().later(&self.conversation, message, CAUGHT_UP).await {
+            Ok(later) => later,
+            Err(error) => {
+                tracing::warn!(code = error.code(), "what was said after a mention could not be read");
+                return Ok(());
+            }
+        };
+        let fits = |event: &Incoming| {
+            event.conversation.id == self.conversation.id
+                && matches!(&event.kind, IncomingKind::Message(said) if !said.text.trim().is_empty() || !said.files.is_empty())
+        };
+        let later: Vec<Incoming> = later.into_iter().filter(fits).collect();
+        let now = self.shared.clock.now();
+        self.change(|record| record.take_behind(item.n, &later, now).then_some(())).await?;
+        Ok(())
     }
 
     /// The session of the conversation for this person; `None` when the host refuses.
@@ -108,9 +147,10 @@ impl Actor {
         if let Some(session) = &self.session
             && session.thread_id().as_ref() == Some(&binding.thread)
         {
-            return Ok(session.clone());
+            let session = session.clone();
+            self.prepare(&session, speaker).await;
+            return Ok(session);
         }
-        let first = self.session.is_none() && self.controller().session(&binding.session).is_none();
         let mut thread = binding.thread.clone();
         let exists = self.controller().thread(&thread).await?.is_some();
         let request = SessionRequest::from(binding.session.clone()).thread(thread.clone());
@@ -140,19 +180,19 @@ impl Actor {
             });
             session.set_thread_setting(Some(&thread), "channel", Some(channel)).await?;
         }
-        if first {
-            let nobody = Speaker::new("");
-            let about = self.about(speaker.unwrap_or(&nobody));
-            if let Err(error) = self.shared.hooks.on_session_start(&session, &about).await {
-                tracing::warn!(%error, "the host did not prepare a session");
-            }
-        }
+        self.prepare(&session, speaker).await;
         if self.session.as_ref() != Some(&session) {
             self.events = None;
         }
         self.session = Some(session.clone());
         self.attach_events(&session);
         Ok(session)
+    }
+
+    async fn prepare(&self, session: &Session, speaker: Option<&Speaker>) {
+        let nobody = Speaker::new("");
+        let about = self.about(speaker.unwrap_or(&nobody));
+        self.shared.prepared.prepare(self.shared.hooks.as_ref(), session, &about).await;
     }
 
     fn attach_events(&mut self, session: &Session) {
@@ -252,7 +292,12 @@ impl Actor {
                 let mut text = String::from("[Earlier messages of this conversation, oldest first]\n");
                 let skip = earlier.len().saturating_sub(limit);
                 for one in earlier.iter().skip(skip) {
-                    text.push_str(&format!("{}: {}\n", named(&one.speaker), one.text));
+                    // Whoever wrote it cannot end the list, nor speak as somebody else in it.
+                    text.push_str(&format!(
+                        "{}: {}\n",
+                        named(&one.speaker),
+                        one.text.replace(['\r', '\u{2028}', '\u{2029}'], "\n").replace('\n', "\n  ")
+                    ));
                 }
                 text.push_str("[End of earlier messages]\n\n");
                 text
@@ -294,7 +339,11 @@ impl Actor {
 /// Name and id, so that two people of one name are two.
 fn named(speaker: &Speaker) -> String {
     match &speaker.name {
-        Some(name) => format!("{} ({})", name.replace(['\n', ':'], " "), speaker.id),
+        Some(name) => {
+            let line: String =
+                name.chars().map(|c| if c == ':' || c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c }).collect();
+            format!("{line} ({})", speaker.id)
+        }
         None => speaker.id.clone(),
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::{Actor, Dirty, waits::call_line};
 use crate::{
     ChannelError, ChannelErrorKind, ToolDisplay,
-    adapter::{Post, PostKey, Upload},
+    adapter::{BEGINNING, Post, PostKey, Upload},
     cards::name,
     record::{Posted, Slot},
     render,
@@ -22,8 +22,10 @@ use crate::{
 
 /// How many messages of the thread are read at once.
 const PAGE: usize = 64;
-/// What stands where an answer begins, on platforms that cannot tell whether something was posted.
-const BEGINNING: &str = "…";
+/// What the slot of a file's first step is called after.
+const STAGED: char = '+';
+/// So long an answer waits for credentials or rights to be mended.
+const DENIED_FOR: i64 = 24 * 60 * 60 * 1000;
 /// A file in an answer that the record of the platform cannot hold is not posted.
 const MAX_UPLOAD: usize = 20 * 1024 * 1024;
 
@@ -169,7 +171,7 @@ impl Actor {
             .iter()
             .filter(|posted| posted.message == shown.id)
             .flat_map(|posted| posted.slots.clone())
-            .filter(|slot| !wanted.iter().any(|one| one.key() == slot.key))
+            .filter(|slot| !slot.key.ends_with(STAGED) && !wanted.iter().any(|one| one.key() == slot.key))
             .collect();
         let edits = self.adapter().capabilities().edits;
         for slot in left.into_iter().filter(|_| edits) {
@@ -210,11 +212,11 @@ impl Actor {
 
     /// Posts a text and remembers where. `instead` is the message that it takes the place of.
     async fn post_text(&mut self, shown: &Shown, key: &str, text: &str, instead: Option<&str>) -> Result<String, ChannelError> {
-        let mut name = format!("{}#{}#{key}", self.conversation.id, shown.id);
+        let mut name = format!("{}#{key}", shown.id);
         if let Some(instead) = instead {
             name.push_str(&format!("#{instead}"));
         }
-        let post_key = PostKey { key: name, again: self.first, since: shown.at };
+        let post_key = self.post_key(&name, shown.at).await?;
         let posted = match self.adapter().post(&self.conversation, &post_key, &Post::text(text)).await {
             Err(error) if error.kind() == ChannelErrorKind::TooLong => return Err(self.shorten(error)),
             other => other,
@@ -225,6 +227,10 @@ impl Actor {
     /// Remembers where something is posted. What the platform will not take at any time is nowhere, and keeps nothing from going on.
     async fn remember(&self, shown: &Shown, key: &str, posted: Result<String, ChannelError>) -> Result<String, ChannelError> {
         let at = match posted {
+            // People mend credentials and rights; what is to be said waits for them.
+            Err(error) if error.kind() == ChannelErrorKind::Denied && self.shared.clock.now().millis_since(shown.at) < DENIED_FOR => {
+                return Err(error);
+            }
             Err(error) if !error.is_transient() => {
                 tracing::error!(code = error.code(), "a part of an answer could not be posted");
                 String::new()
@@ -233,6 +239,11 @@ impl Actor {
         };
         self.change(|record| {
             record.post(&shown.id, Slot { key: key.to_owned(), at: at.clone() });
+            // What was staged is not named like messages are.
+            let staged = record.slot(&shown.id, &format!("{key}{STAGED}")).is_some();
+            if !staged && !at.is_empty() {
+                record.last = Some(at.clone());
+            }
             Some(())
         })
         .await?;
@@ -240,11 +251,36 @@ impl Actor {
     }
 
     async fn show_file(&mut self, shown: &Shown, key: &str, file: &Upload) -> Result<(), ChannelError> {
-        if self.record().await?.slot(&shown.id, key).is_some() {
+        let record = self.record().await?;
+        if record.slot(&shown.id, key).is_some() {
             return Ok(());
         }
-        let post_key = PostKey { key: format!("{}#{}#{key}", self.conversation.id, shown.id), again: self.first, since: shown.at };
-        let posted = self.adapter().upload(&self.conversation, &post_key, file).await;
+        let place = format!("{key}{STAGED}");
+        let mut staged = record.slot(&shown.id, &place).map(|slot| slot.at.clone());
+        let again = self.first || staged.is_some();
+        if staged.is_none() {
+            staged = match self.adapter().stage(&self.conversation, file).await {
+                Ok(staged) => staged,
+                Err(error) => return self.remember(shown, key, Err(error)).await.map(drop),
+            };
+            if let Some(at) = &staged {
+                let slot = Slot { key: place.clone(), at: at.clone() };
+                self.change(|record| {
+                    record.post(&shown.id, slot.clone());
+                    Some(())
+                })
+                .await?;
+            }
+        }
+        let post_key = PostKey { again, staged, ..self.post_key(&format!("{}#{key}", shown.id), shown.at).await? };
+        let posted = match self.adapter().upload(&self.conversation, &post_key, file).await {
+            // Somebody deleted what held the place: it is posted as if nothing had been.
+            Err(error) if error.kind() == ChannelErrorKind::Gone && post_key.staged.is_some() => {
+                let bare = PostKey { staged: None, ..post_key };
+                self.adapter().upload(&self.conversation, &bare, file).await
+            }
+            other => other,
+        };
         self.remember(shown, key, posted).await.map(drop)
     }
 

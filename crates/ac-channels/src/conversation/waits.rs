@@ -139,7 +139,7 @@ impl Actor {
             match &card.message {
                 None if settled => self.mark_card(card.n, None, true).await?,
                 None => {
-                    let key = PostKey { key: format!("{}#card{}", self.conversation.id, card.n), again: self.first, since: card.at };
+                    let key = self.post_key(&format!("card{}", card.n), card.at).await?;
                     let message = self.post_card(&key, &post, &can).await?;
                     self.mark_card(card.n, Some(message), false).await?;
                 }
@@ -184,11 +184,14 @@ impl Actor {
     async fn mark_card(&self, n: u32, message: Option<String>, fresh: bool) -> Result<(), ChannelError> {
         self.change(|record| {
             let card = record.card_mut(n)?;
-            if let Some(message) = &message {
-                card.message = Some(message.clone());
-            }
             if fresh {
                 card.stale = false;
+            }
+            if let Some(message) = &message {
+                card.message = Some(message.clone());
+                if !message.is_empty() {
+                    record.last = Some(message.clone());
+                }
             }
             Some(())
         })
@@ -200,14 +203,20 @@ impl Actor {
     pub(super) async fn post_notes(&mut self) -> Result<(), ChannelError> {
         let record = self.record().await?;
         for note in &record.notes {
-            let key = PostKey { key: format!("{}#{}", self.conversation.id, note.key), again: self.first, since: note.at };
+            let key = self.post_key(&note.key, note.at).await?;
             let post = Post::text(note.text.clone());
-            match self.adapter().post(&self.conversation, &key, &post).await {
-                Err(error) if !error.is_transient() => tracing::warn!(code = error.code(), "a line could not be posted"),
-                other => drop(other?),
-            }
+            let message = match self.adapter().post(&self.conversation, &key, &post).await {
+                Err(error) if !error.is_transient() => {
+                    tracing::warn!(code = error.code(), "a line could not be posted");
+                    None
+                }
+                other => Some(other?),
+            };
             self.change(|record| {
                 record.notes.retain(|known| known.key != note.key);
+                if message.is_some() {
+                    record.last.clone_from(&message);
+                }
                 Some(())
             })
             .await?;

@@ -29,23 +29,25 @@ impl Discord {
     }
 
     /// A message that an earlier attempt at this post made, among those since then.
-    async fn find(&self, to: &Conversation, key: &PostKey, nonce: &str, text: &str) -> Result<Option<String>, ChannelError> {
+    async fn find(&self, to: &Conversation, key: &PostKey, is_it: impl Fn(&Value) -> bool) -> Result<Option<String>, ChannelError> {
         let since = key.since.as_millis().saturating_sub(EPOCH + 60_000).max(0) << 22;
+        // Ids grow with time. What stands before the last post that is known is an earlier one, even if it says the same.
+        let since = key.after.as_deref().and_then(|after| after.parse().ok()).map_or(since, |after: i64| after.max(since));
         let path = format!("/channels/{}/messages?limit=100&after={since}", to.channel);
         let answer = self.call(Method::GET, &path, Body::Empty).await?;
         let messages = answer.body.as_array();
-        let text_of = |message: &&Value, name: &str| message.get(name).and_then(Value::as_str).map(str::to_owned);
         let ours = messages.into_iter().flatten().filter(|message| {
             let author = message.pointer("/author/id").and_then(Value::as_str);
             let app = message.get("application_id").and_then(Value::as_str);
             author == Some(&self.app) || app == Some(&self.app)
         });
-        let found = ours.into_iter().find(|message| {
-            text_of(message, "nonce").as_deref() == Some(nonce)
-                || (!text.is_empty() && text_of(message, "content").as_deref() == Some(text))
-        });
+        let found = ours.into_iter().find(|message| is_it(message));
         Ok(found.and_then(|message| message.get("id")?.as_str()).map(str::to_owned))
     }
+}
+
+fn says(value: &Value, name: &str, text: &str) -> bool {
+    !text.is_empty() && value.get(name).and_then(Value::as_str) == Some(text)
 }
 
 fn body(post: &Post) -> Map<String, Value> {
@@ -87,7 +89,8 @@ impl ChannelAdapter for Discord {
         let nonce = digest(&key.key);
         // The nonce holds for some minutes; after a longer pause the message is looked for.
         if key.again
-            && let Some(known) = self.find(to, key, &nonce, &post.text).await?
+            && let Some(known) =
+                self.find(to, key, |message| says(message, "nonce", &nonce) || says(message, "content", &post.text)).await?
         {
             self.edit(to, &known, post).await?;
             return Ok(known);
@@ -157,7 +160,25 @@ impl ChannelAdapter for Discord {
     }
 
     async fn upload(&self, to: &Conversation, key: &PostKey, file: &Upload) -> Result<String, ChannelError> {
-        let payload = json!({ "nonce": digest(&key.key), "enforce_nonce": true, "attachments": [{ "id": 0, "filename": file.name }] });
+        let nonce = digest(&key.key);
+        let is_it = |message: &Value| {
+            says(message, "nonce", &nonce)
+                || message.pointer("/attachments/0").is_some_and(|attached| {
+                    says(attached, "filename", &file.name)
+                        && attached.get("size").and_then(Value::as_u64) == u64::try_from(file.bytes.len()).ok()
+                })
+        };
+        if key.again
+            && let Some(known) = self.find(to, key, is_it).await?
+        {
+            return Ok(known);
+        }
+        let payload = json!({
+            "nonce": nonce,
+            "enforce_nonce": true,
+            "allowed_mentions": { "parse": [] },
+            "attachments": [{ "id": 0, "filename": file.name }],
+        });
         let payload = payload.to_string();
         let (media_type, bytes) = multipart(&[("payload_json", &payload)], "files[0]", &file.name, &file.media_type, &file.bytes);
         let raw = Body::Raw { media_type: &media_type, bytes };

@@ -27,6 +27,10 @@ struct Interaction {
     #[serde(default)]
     channel_id: Option<String>,
     #[serde(default)]
+    channel: Option<Channel>,
+    #[serde(default)]
+    context: Option<u8>,
+    #[serde(default)]
     member: Option<Member>,
     #[serde(default)]
     user: Option<User>,
@@ -34,6 +38,12 @@ struct Interaction {
     data: Option<Data>,
     #[serde(default)]
     message: Option<Message>,
+}
+
+#[derive(Deserialize)]
+struct Channel {
+    #[serde(rename = "type", default)]
+    kind: u8,
 }
 
 #[derive(Deserialize)]
@@ -96,6 +106,10 @@ const PING: u8 = 1;
 const COMMAND: u8 = 2;
 const COMPONENT: u8 = 3;
 const FORM: u8 = 5;
+/// Where an interaction happens: between the app and one person. People's own direct and group messages are another place.
+const WITH_THE_APP: u8 = 1;
+/// The type of a channel between two.
+const DIRECT: u8 = 1;
 /// A message flag: only the person who acted sees it.
 const EPHEMERAL: u32 = 64;
 
@@ -117,16 +131,22 @@ impl Discord {
         if interaction.kind == PING {
             return Ok(Received::answer(json(StatusCode::OK, &json!({ "type": 1 }))));
         }
-        let Interaction { id, kind, token, guild_id, channel_id, member, user, data, message, .. } = interaction;
+        let Interaction { id, kind, token, guild_id, channel_id, channel, context, member, user, data, message, .. } = interaction;
+        let among_many = context.is_some_and(|context| context != WITH_THE_APP) || channel.is_some_and(|channel| channel.kind != DIRECT);
+        let direct = guild_id.is_none() && !among_many;
         let data = data.unwrap_or_default();
         let speaker = speaker(member, user).ok_or(Refused::Malformed)?;
         let channel = channel_id.ok_or(Refused::Malformed)?;
-        let conversation = Conversation { id: format!("discord:{channel}"), channel, thread: None, direct: guild_id.is_none() };
+        let conversation = Conversation { id: format!("discord:{channel}"), channel, thread: None, direct };
         let responder = Some(format!("{}/{token}", self.app));
         let message = message.map(|message| message.id);
         let (response, kind) = match kind {
             COMMAND => {
                 let said = command(data);
+                if said.text.trim().is_empty() && said.files.is_empty() {
+                    let hint = json!({ "type": 4, "data": { "content": "Write what you want with the command.", "flags": EPHEMERAL } });
+                    return Ok(Received::answer(json(StatusCode::OK, &hint)));
+                }
                 let short = json!({ "type": 4, "data": { "content": "👍", "flags": EPHEMERAL } });
                 (short, IncomingKind::Message(said))
             }

@@ -34,7 +34,12 @@ impl Dialect {
             let after = letters.peek().copied();
             match self {
                 Self::Plain => out.push(letter),
-                Self::TelegramHtml => html(letter, out),
+                Self::TelegramHtml => {
+                    html(letter, out);
+                    if calls(before, letter, after) {
+                        out.push(ZERO_WIDTH_SPACE);
+                    }
+                }
                 Self::Slack => {
                     let outside = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
                     // Mrkdwn has no escape. A mark between letters is none; any other is kept from opening or closing anything.
@@ -229,13 +234,22 @@ fn telegram(span: &Span, out: &mut String) {
     for (_, tag) in marks.iter().filter(|(on, _)| *on) {
         out.push_str(&format!("<{tag}>"));
     }
-    span.text.chars().for_each(|c| html(c, out));
+    match span.style.code {
+        true => span.text.chars().for_each(|c| html(c, out)),
+        false => out.push_str(&Dialect::TelegramHtml.escape(&span.text)),
+    }
     for (_, tag) in marks.iter().rev().filter(|(on, _)| *on) {
         out.push_str(&format!("</{tag}>"));
     }
     if link.is_some() {
         out.push_str("</a>");
     }
+}
+
+/// Whether Telegram would call somebody here: it knows a name after an `@` that begins a word, and no way to say that none is meant.
+fn calls(before: Option<char>, letter: char, after: Option<char>) -> bool {
+    let word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    letter == '@' && !word(before) && word(after)
 }
 
 fn is_web(link: &str) -> bool {

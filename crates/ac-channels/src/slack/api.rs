@@ -12,7 +12,7 @@ use crate::{
     ChannelError, ChannelErrorKind,
     adapter::{ButtonStyle, Capabilities, ChannelAdapter, LengthUnit, Post, PostKey, Received, Refused, Upload},
     caller::{Answer, Body, is_below, origin},
-    event::{Attachment, Conversation, Earlier, Speaker},
+    event::{Attachment, Conversation, Earlier, Incoming, Speaker},
     render::Dialect,
     signature::digest,
 };
@@ -45,7 +45,21 @@ impl Slack {
         body.insert("blocks".into(), blocks(post).into());
         body.insert("unfurl_links".into(), false.into());
         body.insert("unfurl_media".into(), false.into());
+        // Nobody is called by what a model writes.
+        body.insert("parse".into(), "none".into());
+        body.insert("link_names".into(), false.into());
         body
+    }
+
+    /// Whether a file that was brought to Slack is to be seen in the channel.
+    async fn is_shared(&self, file: &str, to: &Conversation) -> Result<bool, ChannelError> {
+        let answer = match self.ask("files.info", &[("file", file)]).await {
+            // Whoever may not ask cannot know; to post it again is better than not at all.
+            Err(error) if !error.is_transient() => return Ok(false),
+            other => other?,
+        };
+        let shares = answer.body.pointer("/file/shares").and_then(Value::as_object);
+        Ok(shares.into_iter().flatten().any(|(_, channels)| channels.get(&to.channel).is_some()))
     }
 
     /// A message with the mark of a post, among the last ones of the conversation.
@@ -192,7 +206,16 @@ impl ChannelAdapter for Slack {
         self.caller.fetch(&file.reference, &[("authorization", &self.bearer())], limit).await
     }
 
-    async fn upload(&self, to: &Conversation, _: &PostKey, file: &Upload) -> Result<String, ChannelError> {
+    async fn later(&self, to: &Conversation, after: &str, limit: usize) -> Result<Vec<Incoming>, ChannelError> {
+        let Some(thread) = &to.thread else { return Ok(vec![]) };
+        let limit = limit.clamp(1, 200).to_string();
+        let query = [("channel", to.channel.as_str()), ("ts", thread), ("oldest", after), ("limit", &limit)];
+        let answer = self.ask("conversations.replies", &query).await?;
+        let messages = answer.body.get("messages").and_then(Value::as_array);
+        Ok(messages.into_iter().flatten().filter_map(|message| self.told_again(&to.channel, message, after)).collect())
+    }
+
+    async fn stage(&self, _: &Conversation, file: &Upload) -> Result<Option<String>, ChannelError> {
         let length = file.bytes.len().to_string();
         let place = self.ask("files.getUploadURLExternal", &[("filename", &file.name), ("length", &length)]).await?;
         let missing = || ChannelError::new(ChannelErrorKind::Unavailable, "Slack names no place for the file");
@@ -202,12 +225,21 @@ impl ChannelAdapter for Slack {
         if !stored.status.is_success() {
             return Err(ChannelError::new(ChannelErrorKind::Unavailable, "Slack did not take the file"));
         }
+        Ok(Some(id.to_owned()))
+    }
+
+    async fn upload(&self, to: &Conversation, key: &PostKey, file: &Upload) -> Result<String, ChannelError> {
+        let id = match &key.staged {
+            Some(id) if key.again && self.is_shared(id, to).await? => return Ok(id.clone()),
+            Some(id) => id.clone(),
+            None => self.stage(to, file).await?.unwrap_or_default(),
+        };
         let mut body = json!({ "files": [{ "id": id, "title": file.name }], "channel_id": to.channel });
         if let (Some(thread), Some(fields)) = (&to.thread, body.as_object_mut()) {
             fields.insert("thread_ts".into(), thread.clone().into());
         }
         self.call("files.completeUploadExternal", body).await?;
-        Ok(id.to_owned())
+        Ok(id)
     }
 }
 
@@ -241,7 +273,8 @@ fn blocks(post: &Post) -> Vec<Value> {
     if post.buttons.is_empty() && post.menu.is_none() {
         return vec![];
     }
-    let mut blocks = vec![json!({ "type": "section", "text": { "type": "mrkdwn", "text": post.text } })];
+    // Verbatim: Slack makes neither links nor mentions of what is plain text.
+    let mut blocks = vec![json!({ "type": "section", "text": { "type": "mrkdwn", "text": post.text, "verbatim": true } })];
     if let Some(menu) = &post.menu {
         let options: Vec<Value> =
             menu.options.iter().map(|(label, value)| json!({ "text": { "type": "plain_text", "text": label }, "value": value })).collect();

@@ -3,12 +3,12 @@ use bytes::Bytes;
 use http::StatusCode;
 use secrecy::ExposeSecret;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Slack;
 use crate::{
-    adapter::{Received, Refused, plain},
-    event::{Attachment, Click, Conversation, Incoming, IncomingKind, Said, Speaker},
+    adapter::{Received, Refused, json, plain},
+    event::{Attachment, Click, Conversation, Incoming, IncomingKind, NO_WORDS, Said, Speaker},
     signature::{header, hmac_fits, is_fresh, unhex},
 };
 
@@ -149,6 +149,20 @@ impl Slack {
         }
     }
 
+    /// A message of a thread as the event that tells of it, except for that event's own id.
+    pub(super) fn told_again(&self, channel: &str, message: &Value, after: &str) -> Option<Incoming> {
+        let mut told = message.clone();
+        told.as_object_mut()?.insert("channel".to_owned(), channel.into());
+        let event: MessageEvent = serde_json::from_value(told).ok()?;
+        // Time stamps of one form, told from the parent of the thread that Slack tells with it.
+        let newer = |ts: &str| (ts.len(), ts) > (after.len(), after);
+        if !newer(&event.ts) {
+            return None;
+        }
+        let id = format!("thread {}", event.ts);
+        self.message(event, id)
+    }
+
     fn message(&self, event: MessageEvent, event_id: String) -> Option<Incoming> {
         let user = event.user.filter(|user| !user.is_empty() && Some(user) != self.bot_user.as_ref())?;
         let spoken = matches!(event.subtype.as_deref(), None | Some("file_share" | "thread_broadcast"));
@@ -172,13 +186,17 @@ impl Slack {
             None => event.text,
         };
         let ids = vec![format!("event {event_id}"), format!("message {} {}", event.channel, event.ts)];
-        let files = event.files.into_iter().filter_map(attachment).collect();
+        let files: Vec<Attachment> = event.files.into_iter().filter_map(attachment).collect();
+        let text = match unescape(text.trim()) {
+            empty if empty.is_empty() && mentioned && files.is_empty() => NO_WORDS.to_owned(),
+            text => text,
+        };
         Some(Incoming {
             ids,
             conversation: conversation(event.channel, thread, direct),
             speaker: Speaker::new(user),
             kind: IncomingKind::Message(Said {
-                text: unescape(text.trim()),
+                text,
                 message: Some(event.ts),
                 reply_to: None,
                 addressed: direct || mentioned,
@@ -225,7 +243,12 @@ impl Slack {
         };
         let direct = channel.starts_with('D');
         let id = field("trigger_id").unwrap_or(signature);
-        Ok(Received::events(vec![Incoming {
+        // Nothing comes of a command without words; whoever gave it sees why.
+        let response = match field("text").is_none_or(|text| text.trim().is_empty()) {
+            true => json(StatusCode::OK, &json!({ "response_type": "ephemeral", "text": "Write what you want after the command." })),
+            false => plain(StatusCode::OK, ""),
+        };
+        let events = vec![Incoming {
             ids: vec![format!("command {id}")],
             conversation: conversation(channel.to_owned(), None, direct),
             speaker: Speaker::new(user).named(field("user_name")),
@@ -235,7 +258,8 @@ impl Slack {
                 follows: true,
                 ..Said::default()
             }),
-        }]))
+        }];
+        Ok(Received { response, events })
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::Telegram;
 use crate::{
     ChannelError, ChannelErrorKind,
-    adapter::{Capabilities, ChannelAdapter, LengthUnit, Post, PostKey, Received, Refused, Upload},
+    adapter::{BEGINNING, Capabilities, ChannelAdapter, LengthUnit, Post, PostKey, Received, Refused, Upload},
     caller::{Answer, Body, multipart},
     event::{Attachment, Conversation, Speaker},
     render::Dialect,
@@ -125,7 +125,26 @@ impl ChannelAdapter for Telegram {
         self.caller.fetch(&url, &[], limit).await
     }
 
-    async fn upload(&self, to: &Conversation, _: &PostKey, file: &Upload) -> Result<String, ChannelError> {
+    async fn stage(&self, to: &Conversation, _: &Upload) -> Result<Option<String>, ChannelError> {
+        // A message that becomes the file; it may be made into it as often as one likes.
+        let key = PostKey::new(String::new(), Timestamp::default());
+        self.post(to, &key, &Post::text(BEGINNING)).await.map(Some)
+    }
+
+    async fn upload(&self, to: &Conversation, key: &PostKey, file: &Upload) -> Result<String, ChannelError> {
+        if let Some(place) = &key.staged {
+            let media = json!({ "type": "document", "media": "attach://file" }).to_string();
+            let fields = [("chat_id", to.channel.as_str()), ("message_id", place), ("media", &media)];
+            let (media_type, bytes) = multipart(&fields, "file", &file.name, &file.media_type, &file.bytes);
+            let raw = Body::Raw { media_type: &media_type, bytes };
+            match judge(self.caller.call(Method::POST, &self.url("editMessageMedia"), &[], raw).await?) {
+                Ok(_) => return Ok(place.clone()),
+                Err(error) if error.kind() == ChannelErrorKind::NotModified => return Ok(place.clone()),
+                // A server that cannot make a text into a file yet.
+                Err(error) if error.kind() == ChannelErrorKind::Rejected => {}
+                Err(error) => return Err(error),
+            }
+        }
         let mut fields = vec![("chat_id", to.channel.as_str())];
         if let Some(thread) = &to.thread {
             fields.push(("message_thread_id", thread));

@@ -1,11 +1,13 @@
 use bytes::Bytes;
+use http::StatusCode;
 use secrecy::ExposeSecret;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::Telegram;
 use crate::{
-    adapter::{Received, Refused},
-    event::{Attachment, Click, Conversation, Incoming, IncomingKind, Said, Speaker},
+    adapter::{Received, Refused, json},
+    event::{Attachment, Click, Conversation, Incoming, IncomingKind, NO_LONGER_IN_USE, NO_WORDS, Said, Speaker},
     signature::{header, same_secret},
 };
 
@@ -98,7 +100,18 @@ impl Telegram {
         let update: Update = serde_json::from_slice(request.body()).map_err(|_| Refused::Malformed)?;
         let event = match (update.message, update.callback_query) {
             (Some(message), _) => self.message(message, update.update_id),
-            (None, Some(query)) => click(query, update.update_id),
+            (None, Some(query)) => {
+                let id = query.id.clone();
+                let event = click(query, update.update_id);
+                if event.is_none() {
+                    // Telegram carries out what it is answered: whoever pressed hears of it, and the button does not wait for ever.
+                    let notice = json!({
+                        "method": "answerCallbackQuery", "callback_query_id": id, "text": NO_LONGER_IN_USE, "show_alert": true,
+                    });
+                    return Ok(Received::answer(json(StatusCode::OK, &notice)));
+                }
+                event
+            }
             // Edits, receipts, members who come and go.
             (None, None) => None,
         };
@@ -110,6 +123,7 @@ impl Telegram {
         let speaker = speaker(from);
         let conversation = conversation(&message);
         let mut text = message.text.or(message.caption).unwrap_or_default();
+        let had_words = !text.trim().is_empty();
         let mut addressed = conversation.direct;
         if let Some(bot) = &self.bot {
             let mention = format!("@{bot}");
@@ -123,7 +137,13 @@ impl Telegram {
         } else {
             addressed |= message.reply_to_message.as_ref().and_then(|to| to.from.as_ref()).is_some_and(|from| from.is_bot);
         }
-        addressed |= text.starts_with('/');
+        // A command may name the bot that it is for; this bot's name is gone by now.
+        let command = text.split_whitespace().next().filter(|word| word.starts_with('/'));
+        addressed |= command.is_some_and(|word| self.bot.is_none() || !word.contains('@'));
+        let mut text = text.trim().to_owned();
+        if text.is_empty() && addressed && had_words && message.photo.is_empty() && message.document.is_none() {
+            NO_WORDS.clone_into(&mut text);
+        }
         let photo = message.photo.into_iter().next_back().map(|photo| Attachment {
             reference: photo.file_id,
             name: Some("photo.jpg".to_owned()),
@@ -140,7 +160,7 @@ impl Telegram {
             ids: vec![format!("update {update}"), format!("message {}", message.message_id)],
             speaker,
             kind: IncomingKind::Message(Said {
-                text: text.trim().to_owned(),
+                text,
                 message: Some(message.message_id.to_string()),
                 reply_to: message.reply_to_message.map(|to| to.message_id.to_string()),
                 addressed,

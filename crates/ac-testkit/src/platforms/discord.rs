@@ -12,8 +12,11 @@ fn refuse(status: u16, code: u32, message: &str) -> Reply {
     Reply::new(status, json!({ "code": code, "message": message }))
 }
 
-pub(super) fn answer(method: &str, path: &str, _query: &str, auth: &str, body: &Value, state: &mut State) -> Reply {
+pub(super) fn answer(method: &str, path: &str, query: &str, auth: &str, body: &Value, state: &mut State) -> Reply {
     let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    if parts.first() != Some(&"webhooks") && state.manners.denied {
+        return refuse(403, 50_001, "Missing Access");
+    }
     if parts.first() != Some(&"webhooks") && auth != format!("Bot {TOKEN}") {
         return refuse(401, 0, "401: Unauthorized");
     }
@@ -27,10 +30,17 @@ pub(super) fn answer(method: &str, path: &str, _query: &str, auth: &str, body: &
         }
         ("POST", ["channels", _, "typing"]) => Reply::new(204, Value::Null),
         ("GET", ["channels", channel, "messages"]) => {
+            let after = query.split('&').find_map(|pair| pair.strip_prefix("after=")?.parse::<u64>().ok()).unwrap_or(0);
+            let newer = |shown: &&Shown| shown.id.parse::<u64>().is_ok_and(|id| id > after);
             let messages =
-                state.shown.iter().rev().filter(|shown| shown.platform == NAME && shown.channel == *channel).map(
-                    |shown| json!({ "id": shown.id, "content": shown.text, "author": { "id": APP, "username": "agent", "bot": true } }),
-                );
+                state.shown.iter().rev().filter(|shown| shown.platform == NAME && shown.channel == *channel).filter(newer).map(|shown| {
+                    let file = |(name, bytes): &(String, Vec<u8>)| json!({ "id": "1", "filename": name, "size": bytes.len() });
+                    let files: Vec<Value> = shown.file.iter().map(file).collect();
+                    json!({
+                        "id": shown.id, "content": shown.text, "attachments": files,
+                        "author": { "id": APP, "username": "agent", "bot": true },
+                    })
+                });
             let earlier = state
                 .manners
                 .earlier
@@ -48,6 +58,7 @@ pub(super) fn answer(method: &str, path: &str, _query: &str, auth: &str, body: &
 fn write(channel: &str, id: Option<&str>, body: &Value, state: &mut State) -> Reply {
     match state.take(NAME, id.is_some()) {
         Taken::Yes => {}
+        Taken::Fails => return refuse(503, 0, "503: Service Unavailable"),
         Taken::Pause(seconds) => {
             let mut reply = Reply::new(429, json!({ "message": "You are being rate limited.", "retry_after": seconds, "global": false }));
             reply.headers.push(("retry-after", seconds.ceil().to_string()));
@@ -82,7 +93,7 @@ fn write(channel: &str, id: Option<&str>, body: &Value, state: &mut State) -> Re
     if let Some(known) = known.filter(|_| enforce) {
         return Reply::new(200, json!({ "id": known.id }));
     }
-    let id = state.fresh().to_string();
+    let id = state.snowflake().to_string();
     state.shown.push(Shown {
         platform: NAME,
         channel: channel.to_owned(),

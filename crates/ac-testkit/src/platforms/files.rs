@@ -43,6 +43,26 @@ pub(super) fn answer(request: &Incoming, path: &str, auth: &str, state: &mut Sta
         );
         return Some(("telegram", "sendDocument".into(), reply));
     }
+    if path == format!("/telegram/bot{}/editMessageMedia", telegram::TOKEN) {
+        let value = |name: &str| form.iter().find(|part| part.field == name).map(|part| String::from_utf8_lossy(&part.bytes).into_owned());
+        let (channel, id) = (value("chat_id").unwrap_or_default(), value("message_id").unwrap_or_default());
+        let names = value("media").and_then(|media| serde_json::from_str::<Value>(&media).ok());
+        let names = names.as_ref().and_then(|media| media.get("media")?.as_str()?.strip_prefix("attach://"));
+        let part = form.iter().find(|part| Some(part.field.as_str()) == names);
+        state.edits += 1;
+        let refuse = |what: &str| Reply::new(400, json!({ "ok": false, "error_code": 400, "description": format!("Bad Request: {what}") }));
+        let reply = match (state.find("telegram", &channel, &id), part) {
+            (None, _) => refuse("message to edit not found"),
+            (_, None) => refuse("wrong file identifier/HTTP URL specified"),
+            (Some(shown), Some(part)) => {
+                shown.file = Some((part.name.clone(), part.bytes.clone()));
+                let before = std::mem::take(&mut shown.text);
+                shown.history.push(before);
+                Reply::new(200, json!({ "ok": true, "result": { "message_id": id.parse::<i64>().unwrap_or(0) } }))
+            }
+        };
+        return Some(("telegram", "editMessageMedia".into(), reply));
+    }
     let channel = path.strip_prefix("/discord/channels/")?.strip_suffix("/messages")?;
     let payload = form.iter().find(|part| part.field == "payload_json").and_then(|part| serde_json::from_slice::<Value>(&part.bytes).ok());
     let fits = auth == format!("Bot {}", discord::TOKEN)
@@ -61,11 +81,20 @@ pub(super) fn slack(method: &str, query: &str, body: &Value, state: &mut State) 
         let url = format!("{}/slack-upload/{id}", state.origin);
         return Reply::new(200, json!({ "ok": true, "upload_url": url, "file_id": id }));
     }
+    if method == "files.info" {
+        let id = query.strip_prefix("file=").unwrap_or_default();
+        let shared = state.shown.iter().find(|shown| shown.platform == "slack" && shown.mark.as_deref() == Some(id));
+        let shares = shared.map(|shown| json!({ "public": { shown.channel.as_str(): [{ "ts": shown.id }] } }));
+        return Reply::new(200, json!({ "ok": true, "file": { "id": id, "shares": shares } }));
+    }
     let id = body.pointer("/files/0/id").and_then(Value::as_str).unwrap_or_default();
     let Some((name, _, bytes)) = state.uploads.remove(id).filter(|(_, length, bytes)| *length == bytes.len()) else {
         return Reply::new(200, json!({ "ok": false, "error": "file_not_found" }));
     };
     post("slack", Some(text(body, "channel_id")), Some(Part { field: String::new(), name, bytes }), state);
+    if let Some(shown) = state.shown.last_mut() {
+        shown.mark = Some(id.to_owned());
+    }
     Reply::new(200, json!({ "ok": true, "files": [{ "id": id }] }))
 }
 
@@ -79,7 +108,7 @@ fn stored(file: &str, allowed: bool, state: &State) -> Reply {
 
 fn post(platform: &'static str, channel: Option<String>, part: Option<Part>, state: &mut State) -> Option<u64> {
     let (channel, part) = (channel?, part?);
-    let id = state.fresh();
+    let id = if platform == "discord" { state.snowflake() } else { state.fresh() };
     state.shown.push(Shown {
         platform,
         channel,

@@ -17,7 +17,7 @@ fn too_fast(seconds: f64) -> Reply {
 }
 
 pub(super) fn answer(method: &str, query: &str, auth: &str, body: &Value, state: &mut State) -> Reply {
-    if auth != format!("Bearer {TOKEN}") {
+    if auth != format!("Bearer {TOKEN}") || state.manners.denied {
         return refuse("invalid_auth");
     }
     let channel = text(body, "channel");
@@ -26,6 +26,7 @@ pub(super) fn answer(method: &str, query: &str, auth: &str, body: &Value, state:
             let edit = method == "chat.update";
             match state.take(NAME, edit) {
                 Taken::Yes => {}
+                Taken::Fails => return Reply::new(503, json!({})),
                 Taken::Pause(seconds) => return too_fast(seconds),
                 Taken::Gone => return refuse("message_not_found"),
             }
@@ -96,6 +97,12 @@ pub(super) fn answer(method: &str, query: &str, auth: &str, body: &Value, state:
                         })
                     }),
             );
+            if method == "conversations.replies" {
+                messages.extend(
+                    (state.manners.later.iter())
+                        .map(|(user, text, ts)| json!({ "type": "message", "user": user, "text": text, "ts": ts, "thread_ts": thread })),
+                );
+            }
             // A channel is told from its end, a thread from its beginning.
             if method == "conversations.history" {
                 messages.reverse();
@@ -108,7 +115,7 @@ pub(super) fn answer(method: &str, query: &str, auth: &str, body: &Value, state:
                 json!({ "ok": true, "messages": page, "has_more": !next.is_empty(), "response_metadata": { "next_cursor": next } }),
             )
         }
-        "files.getUploadURLExternal" | "files.completeUploadExternal" => files::slack(method, query, body, state),
+        "files.getUploadURLExternal" | "files.completeUploadExternal" | "files.info" => files::slack(method, query, body, state),
         "users.info" => {
             let user = query.split('&').find_map(|pair| pair.strip_prefix("user=")).unwrap_or_default();
             Reply::new(

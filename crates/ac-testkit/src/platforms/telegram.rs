@@ -16,7 +16,7 @@ fn ok(result: &Value) -> Reply {
 }
 
 pub(super) fn answer(bot: &str, method: &str, body: &Value, state: &mut State) -> Reply {
-    if bot != format!("bot{TOKEN}") {
+    if bot != format!("bot{TOKEN}") || state.manners.denied {
         return refuse(401, "Unauthorized");
     }
     let channel = text(body, "chat_id");
@@ -25,6 +25,7 @@ pub(super) fn answer(bot: &str, method: &str, body: &Value, state: &mut State) -
             let edit = method == "editMessageText";
             match state.take(NAME, edit) {
                 Taken::Yes => {}
+                Taken::Fails => return refuse(502, "Bad Gateway"),
                 Taken::Pause(seconds) => {
                     let seconds = seconds.ceil();
                     let description = format!("Too Many Requests: retry after {seconds}");

@@ -28,6 +28,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Desk {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) model: Arc<ScriptedModel>,
+    /// What answers instead of the scripted model.
+    pub(crate) instead: Option<Arc<dyn ModelProvider>>,
     pub(crate) platforms: Platforms,
     /// What tools really did, in order.
     pub(crate) done: Arc<Mutex<Vec<String>>>,
@@ -57,6 +59,7 @@ impl Desk {
         Self {
             storage: Arc::new(MemoryStorage::new()),
             model: Arc::new(ScriptedModel::new(turns)),
+            instead: None,
             platforms: Platforms::start().unwrap(),
             done: Arc::default(),
         }
@@ -67,7 +70,7 @@ impl Desk {
         settings.lease = Duration::from_millis(400);
         settings.grace = Duration::from_millis(50);
         settings.poll = Duration::from_millis(100);
-        let model: Arc<dyn ModelProvider> = self.model.clone();
+        let model: Arc<dyn ModelProvider> = self.instead.clone().unwrap_or_else(|| self.model.clone());
         let work = |name, category| Arc::new(Work { name, category, done: self.done.clone() }) as Arc<dyn Tool>;
         let tools: [Arc<dyn Tool>; 5] = [
             Arc::new(AskUser),

@@ -10,7 +10,7 @@ use crate::desk::{AT, Desk};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n with \r\n--part- in it \0\xff";
 
-fn adapters(desk: &Desk) -> Vec<(Box<dyn ChannelAdapter>, String)> {
+pub(crate) fn adapters(desk: &Desk) -> Vec<(Box<dyn ChannelAdapter>, String)> {
     let url = |platform: &str| desk.platforms.file_url(platform, "F1");
     let telegram = Telegram::new(sign::TELEGRAM_TOKEN, sign::TELEGRAM_SECRET).base_url(desk.platforms.base_url("telegram"));
     let discord = Discord::new(sign::DISCORD_APP, &sign::discord_public_key(), sign::DISCORD_TOKEN)
@@ -55,7 +55,7 @@ async fn a_file_is_posted_whole() {
             continue;
         }
         let to = Conversation { id: format!("{platform}:5"), channel: "5".into(), thread: None, direct: true };
-        let key = PostKey { key: "k".into(), again: false, since: Timestamp::from_millis(AT * 1000) };
+        let key = PostKey::new("k", Timestamp::from_millis(AT * 1000));
         adapter.upload(&to, &key, &file).await.unwrap_or_else(|error| panic!("{platform}: {error}"));
         let shown = desk.platforms.shown().into_iter().find(|shown| shown.platform == platform).unwrap();
         let (name, bytes) = shown.file.unwrap();

@@ -6,6 +6,8 @@ mod choices;
 mod decisions;
 mod desk;
 mod files;
+mod lost;
+mod ordinary;
 mod posts;
 mod program;
 mod routing;
