@@ -18,7 +18,7 @@ pub(crate) async fn prepare(
     host: &dyn RunHost,
     run: &RunRef,
     snapshot: &RunSnapshot,
-    schemas: &mut Schemas,
+    schemas: &Schemas,
     pending: PendingId,
     answer: Answer,
     request_context: Option<Map<String, Value>>,

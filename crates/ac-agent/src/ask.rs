@@ -57,11 +57,17 @@ impl Ask {
     }
 
     /// The input that it is for the machine.
-    pub(crate) async fn prepare(&self, host: &dyn RunHost, run: &crate::RunRef, snapshot: &RunSnapshot) -> Result<Input, RunError> {
+    pub(crate) async fn prepare(
+        &self,
+        host: &dyn RunHost,
+        run: &crate::RunRef,
+        snapshot: &RunSnapshot,
+        schemas: &Schemas,
+    ) -> Result<Input, RunError> {
         match self.clone() {
             Self::Input(input) => Ok(input),
             Self::Answer { pending, answer, request_context } => {
-                answer::prepare(host, run, snapshot, &mut Schemas::default(), pending, answer, request_context).await
+                answer::prepare(host, run, snapshot, schemas, pending, answer, request_context).await
             }
         }
     }

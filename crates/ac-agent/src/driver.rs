@@ -3,13 +3,14 @@
 //! It holds the snapshot, gives inputs to the machine, commits (`R1`), starts what the machine asks for, and tells. Model calls are polled
 //! here; tools run as tasks of a set that the driver owns.
 
+mod alarm;
 mod children;
 mod commit;
 mod judge;
 mod sample;
 mod tools;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, pin::Pin, sync::Arc};
 
 use ac_core::{CancelToken, RunId, ToolCallId, event::EndReason};
 use ac_engine::{Input, Posture, RunSnapshot};
@@ -17,14 +18,13 @@ use ac_storage::Lease;
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc, oneshot, watch},
     task::JoinSet,
-    time::Instant,
+    time::{Instant, Sleep},
 };
 
 use self::children::Turnstile;
 use crate::{
     Accepted, ChildProfile, RunError, RunErrorKind, RunHost, RunRef, RunStatus,
     ask::{Command, reject},
-    gate::Schemas,
     history::History,
     progress::ProgressBuffer,
     record::RunOrigin,
@@ -76,7 +76,6 @@ pub(crate) struct Driver {
     tools: JoinSet<tools::Report>,
     working: HashMap<ToolCallId, Working>,
     progress: Arc<ProgressBuffer>,
-    schemas: Schemas,
     /// What children wait for that this process does not move, as the store said last.
     resting: HashMap<RunId, Posture>,
     /// Why children were not started.
@@ -91,6 +90,8 @@ pub(crate) struct Driver {
     /// put them off: a long answer comes in many small pieces.
     renew_at: Instant,
     poll_at: Instant,
+    /// Rings no later than the first thing that is due. It is set when it rings, not with each piece of an answer.
+    alarm: Pin<Box<Sleep>>,
 }
 
 /// What a driver starts from.
@@ -141,7 +142,6 @@ impl Driver {
             tools: JoinSet::new(),
             working: HashMap::new(),
             progress,
-            schemas: Schemas::default(),
             resting: HashMap::new(),
             refused: HashMap::new(),
             turnstile,
@@ -149,6 +149,7 @@ impl Driver {
             parking: false,
             renew_at,
             poll_at,
+            alarm: Box::pin(tokio::time::sleep_until(poll_at)),
         }
     }
 
@@ -249,8 +250,10 @@ impl Driver {
 
     /// Waits for whatever comes next and reacts to it.
     async fn wait(&mut self) -> Go {
-        let renew_at = self.lease.as_ref().map(|_| self.renew_at);
-        let kill_at = self.working.values().filter_map(|working| working.kill_at).min();
+        let due = self.due();
+        if self.alarm.deadline() > due {
+            self.alarm.as_mut().reset(due);
+        }
         let next = tokio::select! {
             biased;
             () = self.park.cancelled() => return Go::On,
@@ -258,13 +261,10 @@ impl Driver {
             Some(report) = self.tools.join_next_with_id(), if !self.tools.is_empty() => Next::Tool(report),
             () = self.progress.ready() => Next::Progress,
             place = children::place(self.turnstile.waits_at()) => Next::Place(place),
-            () = until(kill_at) => Next::Kill,
-            () = until(renew_at) => Next::Renew,
-            () = tokio::time::sleep_until(self.poll_at) => Next::Poll,
-            // After the clocks: a model that is always ready starves nobody.
+            () = self.alarm.as_mut() => Next::Alarm,
+            // After the clock: a model that is always ready starves nobody.
             sampled = sampled(&mut self.sampling) => Next::Sampled(sampled),
             judged = judge::judged(&mut self.judging) => Next::Judged(judged),
-            () = until(self.backoff) => Next::Backoff,
         };
         let result = match next {
             Next::Command(Some(command)) => self.command(command).await,
@@ -284,13 +284,7 @@ impl Driver {
             }
             Next::Sampled(sampled) => self.sampled(sampled).await,
             Next::Judged(judgement) => self.judged(judgement).await,
-            Next::Backoff => {
-                self.backoff = None;
-                Ok(Go::On)
-            }
-            Next::Kill => self.kill_overdue().await,
-            Next::Renew => self.renew().await,
-            Next::Poll => self.poll_store().await,
+            Next::Alarm => self.alarm().await,
         };
         match result {
             Ok(go) => go,
@@ -312,7 +306,7 @@ impl Driver {
                     self.host.as_ref(),
                     &self.run,
                     &self.snapshot,
-                    &mut self.schemas,
+                    &self.shared.schemas,
                     pending,
                     answer,
                     request_context,
@@ -443,22 +437,12 @@ enum Next {
     Place(OwnedSemaphorePermit),
     Sampled(Sampled),
     Judged(crate::Judgement),
-    Backoff,
-    Kill,
-    Renew,
-    Poll,
+    Alarm,
 }
 
 async fn sampled(sampling: &mut Option<Sampling>) -> Sampled {
     match sampling {
         Some(sampling) => sampling.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }
 }

@@ -1,28 +1,49 @@
 //! What happens to the calls of an answer, decided before the answer is committed.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use ac_core::{
     Decision, FinishReason, Part, ToolCallId, ToolCallPart, ToolCategory, ToolDefinition, ToolEffect, ToolOutput,
     permission::{Reason, Verdict},
 };
 use ac_engine::{CallPlan, Gate, Profile, ToolResult};
+use jsonschema::Validator;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::{RunHost, RunRef};
 
-/// Checks values against JSON Schemas; each schema is compiled once.
-#[derive(Debug, Default)]
+/// Checks values against JSON Schemas; each schema is compiled once. Clones share what was compiled.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Schemas {
-    compiled: HashMap<String, Option<Arc<jsonschema::Validator>>>,
+    compiled: Arc<Mutex<HashMap<String, Option<Arc<Validator>>>>>,
 }
 
 impl Schemas {
+    /// Schemas that are kept. Those of tools are few and come back; one that a tool made up for a single question goes some time.
+    const KEPT: usize = 256;
+
+    fn compile(&self, schema: &Value) -> Option<Arc<Validator>> {
+        let text = schema.to_string();
+        let lock = || self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&text) {
+            return known.clone();
+        }
+        let fresh = jsonschema::validator_for(schema).ok().map(Arc::new);
+        let mut compiled = lock();
+        if compiled.len() >= Self::KEPT {
+            compiled.clear();
+        }
+        compiled.insert(text, fresh.clone());
+        fresh
+    }
+
     /// Why `value` does not fit, in words for whoever made it; `None` when it fits. A schema that is none is no reason to refuse.
-    pub(crate) fn misfit(&mut self, schema: &Value, value: &Value) -> Option<String> {
-        let validator =
-            self.compiled.entry(schema.to_string()).or_insert_with(|| jsonschema::validator_for(schema).ok().map(Arc::new)).clone()?;
+    pub(crate) fn misfit(&self, schema: &Value, value: &Value) -> Option<String> {
+        let validator = self.compile(schema)?;
         let mut reasons: Vec<_> = validator
             .iter_errors(value)
             .take(5)
@@ -47,7 +68,7 @@ pub(crate) async fn plan_calls(
     host: &dyn RunHost,
     run: &RunRef,
     profile: &Profile,
-    schemas: &mut Schemas,
+    schemas: &Schemas,
     parts: &[Part],
     ended: FinishReason,
 ) -> Vec<CallPlan> {
@@ -69,7 +90,7 @@ pub(crate) async fn plan_calls(
 fn plan_call(
     decision: Decision,
     profile: &Profile,
-    schemas: &mut Schemas,
+    schemas: &Schemas,
     call: &ToolCallPart,
     definition: &ToolDefinition,
     ended: FinishReason,
@@ -109,7 +130,7 @@ fn cut_short(call: &ToolCallPart, ended: FinishReason) -> Option<String> {
     Some(format!("{why}, so {} was not run. Call it again if it is still wanted.", call.name))
 }
 
-fn unusable(schemas: &mut Schemas, call: &ToolCallPart, definition: &ToolDefinition) -> Option<String> {
+fn unusable(schemas: &Schemas, call: &ToolCallPart, definition: &ToolDefinition) -> Option<String> {
     if call.raw.is_some() {
         return Some(format!("The arguments of {} were not valid JSON, so it was not run. Call it again with a JSON object.", call.name));
     }

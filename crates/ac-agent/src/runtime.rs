@@ -115,7 +115,7 @@ impl Runtime {
             let (header, snapshot, version) = self.shared.read(run).await?;
             let origin = RunOrigin::of(&header);
             let reference = crate::RunRef { run: run.clone(), thread: snapshot.thread.clone(), resource: origin.resource.clone() };
-            let prepared = ask.prepare(host.as_ref(), &reference, &snapshot).await?;
+            let prepared = ask.prepare(host.as_ref(), &reference, &snapshot, &self.shared.schemas).await?;
             let mut next = snapshot.clone();
             let effects = next.step(self.shared.clock.now(), prepared)?;
             if next == snapshot {

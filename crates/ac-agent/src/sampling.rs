@@ -1,7 +1,7 @@
 //! One model call in flight: polled by the driver, never a task of its own.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     pin::Pin,
     task::{Context, Poll},
 };
@@ -12,6 +12,9 @@ use tracing::Span;
 
 use crate::spans;
 
+/// How many events of a model are taken in a row at most.
+const BURST: usize = 64;
+
 /// A model call in flight.
 pub(crate) struct Sampling {
     /// Names it.
@@ -19,6 +22,8 @@ pub(crate) struct Sampling {
     cancel: CancelToken,
     span: Span,
     state: State,
+    /// Events that came together and wait to be taken.
+    arrived: VecDeque<Sampled>,
     answer: Assembler,
     /// The final ids of calls, by the provider's index; taken when a call is first seen, so that its events already carry it.
     calls: HashMap<u32, ToolCallId>,
@@ -50,6 +55,7 @@ impl Sampling {
             cancel,
             span,
             state: State::Connecting(connect),
+            arrived: VecDeque::new(),
             answer: Assembler::new(),
             calls: HashMap::new(),
             taken: HashSet::new(),
@@ -59,13 +65,26 @@ impl Sampling {
 
     /// Waits for what comes next. Cancel safe: nothing is lost when the future is dropped.
     pub(crate) async fn next(&mut self) -> Sampled {
-        let sampled = std::future::poll_fn(|cx| self.poll(cx)).await;
-        match &sampled {
-            Sampled::Event(_) => {}
-            Sampled::Finished(finish) => spans::answered(&self.span, finish),
-            Sampled::Failed(error) => spans::failed(&self.span, error),
+        std::future::poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// What came together with the last event.
+    pub(crate) fn arrived(&mut self) -> Option<Sampled> {
+        self.arrived.pop_front()
+    }
+
+    /// Takes all that is there, so that a burst costs one round of waiting; not all of a flood, though.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Sampled> {
+        while self.arrived.len() < BURST {
+            let Poll::Ready(sampled) = self.poll(cx) else { break };
+            match &sampled {
+                Sampled::Event(_) => {}
+                Sampled::Finished(finish) => spans::answered(&self.span, finish),
+                Sampled::Failed(error) => spans::failed(&self.span, error),
+            }
+            self.arrived.push_back(sampled);
         }
-        sampled
+        self.arrived.pop_front().map_or(Poll::Pending, Poll::Ready)
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Sampled> {

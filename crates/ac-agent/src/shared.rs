@@ -16,7 +16,7 @@ use ac_storage::{Lease, RunHeader, RunRecord, Storage, Stored};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use crate::{RunError, RunErrorKind, RunHandle, RuntimeSettings, patience::Patience, record};
+use crate::{RunError, RunErrorKind, RunHandle, RuntimeSettings, gate::Schemas, patience::Patience, record};
 
 /// Shared by a runtime and its drivers.
 pub(crate) struct Shared {
@@ -32,6 +32,8 @@ pub(crate) struct Shared {
     /// One taking over at a time, for each part of the runs, so that two callers of this process do not fence one another.
     taking: [tokio::sync::Mutex<()>; 16],
     pub(crate) tasks: TaskTracker,
+    /// What arguments and answers are checked against.
+    pub(crate) schemas: Schemas,
     /// The places of the children of each run.
     places: Mutex<HashMap<RunId, Weak<Semaphore>>>,
 }
@@ -56,6 +58,7 @@ impl Shared {
             live: Mutex::default(),
             taking: Default::default(),
             tasks: TaskTracker::new(),
+            schemas: Schemas::default(),
             places: Mutex::default(),
         }
     }

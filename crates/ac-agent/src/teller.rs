@@ -25,6 +25,8 @@ pub(crate) struct Teller {
     announced: Option<MessageId>,
     /// The parts that were shown of it while they streamed, by the provider's index.
     shown: Vec<Shown>,
+    /// The message of the open step, and the step.
+    open: Option<(u32, MessageId)>,
     /// The message that the moments being told are about.
     message: Option<Arc<Message>>,
     /// What waited for the run when that was last told.
@@ -68,6 +70,7 @@ impl Teller {
             segment: false,
             announced: None,
             shown,
+            open: None,
             message,
             queued,
             total,
@@ -186,21 +189,30 @@ impl Teller {
 
     /// Visible text of the open step arrives.
     pub(crate) fn text(&mut self, snapshot: &RunSnapshot, at: ac_core::Timestamp, index: u32, text: String) {
-        self.show(snapshot, at, Shown { index, kind: ShownKind::Text });
-        self.tell(EventBody::MessageUpdate { id: snapshot.message_id(), update: MessageUpdate::TextDelta(text) });
+        let id = self.open_message(snapshot);
+        self.show(&id, snapshot, at, Shown { index, kind: ShownKind::Text });
+        self.tell(EventBody::MessageUpdate { id, update: MessageUpdate::TextDelta(text) });
     }
 
     /// Thinking of the open step arrives.
     pub(crate) fn reasoning(&mut self, snapshot: &RunSnapshot, at: ac_core::Timestamp, index: u32, text: String) {
-        let at_index = self.show(snapshot, at, Shown { index, kind: ShownKind::Reasoning });
+        let id = self.open_message(snapshot);
+        let at_index = self.show(&id, snapshot, at, Shown { index, kind: ShownKind::Reasoning });
         let update = MessageUpdate::ReasoningDelta { index: at_index, delta: text };
-        self.tell(EventBody::MessageUpdate { id: snapshot.message_id(), update });
+        self.tell(EventBody::MessageUpdate { id, update });
+    }
+
+    /// The id of the open step's message: made once for a step, not for each piece of it.
+    fn open_message(&mut self, snapshot: &RunSnapshot) -> MessageId {
+        match &self.open {
+            Some((step, id)) if *step == snapshot.step => id.clone(),
+            _ => self.open.insert((snapshot.step, snapshot.message_id())).1.clone(),
+        }
     }
 
     /// Makes sure that the part is announced; answers where it stands in the message.
-    fn show(&mut self, snapshot: &RunSnapshot, at: ac_core::Timestamp, part: Shown) -> usize {
-        let id = snapshot.message_id();
-        let known = self.announced.as_ref() == Some(&id);
+    fn show(&mut self, id: &MessageId, snapshot: &RunSnapshot, at: ac_core::Timestamp, part: Shown) -> usize {
+        let known = self.announced.as_ref() == Some(id);
         if let (true, Some(place)) = (known, self.shown.iter().position(|shown| shown.index == part.index)) {
             return place;
         }
@@ -211,13 +223,14 @@ impl Teller {
         if known {
             self.shown.push(part);
             let index = self.shown.len() - 1;
-            self.tell(EventBody::MessageUpdate { id, update: MessageUpdate::Part { index, part: Box::new(empty) } });
+            let update = MessageUpdate::Part { index, part: Box::new(empty) };
+            self.tell(EventBody::MessageUpdate { id: id.clone(), update });
             return index;
         }
         self.end_message();
         let mut message = Message::new(id.clone(), ac_core::Role::Assistant, vec![empty], at);
         message.meta.run = Some(snapshot.run.clone());
-        self.announced = Some(id);
+        self.announced = Some(id.clone());
         self.shown = vec![part];
         self.tell(EventBody::MessageStart { message: Arc::new(message) });
         0

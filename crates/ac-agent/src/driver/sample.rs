@@ -13,9 +13,6 @@ use tracing::Instrument as _;
 use super::{Driver, Go};
 use crate::{RunError, RunErrorKind, gate, history::History, sampling::Sampled, sampling::Sampling, spans};
 
-/// How many events of a model are taken in a row at most.
-const BURST: usize = 64;
-
 impl Driver {
     /// Asks the model, as the profile says, with the history as it stands.
     pub(super) async fn start_sample(&mut self, attempt: u32) -> Result<(), RunError> {
@@ -63,9 +60,8 @@ impl Driver {
         self.report(Input::SampleStopped { attempt, partial }).await
     }
 
-    /// Something came from the model.
+    /// Something came from the model. What arrived together is taken together.
     pub(super) async fn sampled(&mut self, mut sampled: Sampled) -> Result<Go, RunError> {
-        let mut taken = 0;
         loop {
             match sampled {
                 Sampled::Event(event) => self.model_event(event),
@@ -75,7 +71,7 @@ impl Driver {
                     let parts = sampling.into_parts();
                     let profile = &self.snapshot.profile;
                     let ended = finish.reason;
-                    let calls = gate::plan_calls(self.host.as_ref(), &self.run, profile, &mut self.schemas, &parts, ended).await;
+                    let calls = gate::plan_calls(self.host.as_ref(), &self.run, profile, &self.shared.schemas, &parts, ended).await;
                     return self.report(Input::Sampled { attempt, parts, calls, finish }).await;
                 }
                 Sampled::Failed(error) => {
@@ -83,10 +79,7 @@ impl Driver {
                     return self.sample_failed(sampling, &error).await;
                 }
             }
-            taken += 1;
-            // What arrived together is taken together, so that a burst costs one round of waiting; not all of a flood, though.
-            let more = self.sampling.as_mut().filter(|_| taken < BURST).and_then(|sampling| sampling.next().now_or_never());
-            match more {
+            match self.sampling.as_mut().and_then(Sampling::arrived) {
                 Some(next) => sampled = next,
                 None => return Ok(Go::On),
             }

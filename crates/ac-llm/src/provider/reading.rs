@@ -1,7 +1,9 @@
+use std::pin::Pin;
+
 use ac_core::{CancelToken, ModelError, ModelErrorKind, ModelEvent};
 use bytes::Bytes;
-use futures::{StreamExt, stream::BoxStream};
-use tokio::time::{Instant, timeout_at};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream::BoxStream};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::HttpProvider;
 use crate::{decode::AnswerReader, error::Origin, transport::TransportError};
@@ -13,7 +15,6 @@ pub(super) struct Reading {
     /// Gone as soon as nothing more is wanted: that closes the connection.
     body: Option<BoxStream<'static, Result<Bytes, TransportError>>>,
     reader: Option<AnswerReader>,
-    cancel: CancelToken,
     /// Told by what was read, in reverse, so that the next is last.
     told: Vec<ModelEvent>,
     /// What comes after `told`: the end.
@@ -21,6 +22,10 @@ pub(super) struct Reading {
     /// When the next byte is due.
     next: Instant,
     total: Instant,
+    /// Rings no later than the next byte is due. It is set when it rings, not with each piece.
+    alarm: Pin<Box<Sleep>>,
+    /// Ends when nobody wants the answer any more.
+    cancelled: BoxFuture<'static, ()>,
 }
 
 impl Reading {
@@ -34,7 +39,18 @@ impl Reading {
         first: Instant,
         total: Instant,
     ) -> Self {
-        Self { provider, origin, body: Some(body), reader: Some(reader), cancel, told: vec![], last: None, next: first, total }
+        Self {
+            provider,
+            origin,
+            body: Some(body),
+            reader: Some(reader),
+            told: vec![],
+            last: None,
+            next: first,
+            total,
+            alarm: Box::pin(sleep_until(first.min(total))),
+            cancelled: async move { cancel.cancelled().await }.boxed(),
+        }
     }
 
     /// The next event. Dropping the future, or the whole stream, closes the connection.
@@ -49,31 +65,40 @@ impl Reading {
             let (reader, body) = (self.reader.as_mut()?, self.body.as_mut()?);
             let piece = tokio::select! {
                 biased;
-                () = self.cancel.cancelled() => {
+                () = &mut self.cancelled => {
                     self.finish(Err(self.origin.cancelled()));
                     continue;
                 }
-                piece = timeout_at(self.next.min(self.total), body.next()) => piece,
+                piece = body.next() => piece,
+                () = self.alarm.as_mut() => {
+                    let due = self.next.min(self.total);
+                    if Instant::now() < due {
+                        self.alarm.as_mut().reset(due);
+                    } else {
+                        let error = self.quiet();
+                        self.finish(Err(error));
+                    }
+                    continue;
+                }
             };
             let mut told = Vec::new();
             match piece {
-                Err(_) => {
-                    let error = self.quiet();
-                    self.finish(Err(error));
-                }
-                Ok(Some(Ok(bytes))) => {
+                Some(Ok(bytes)) => {
                     self.next = Instant::now() + self.provider.timeouts.idle;
+                    if self.alarm.deadline() > self.next {
+                        self.alarm.as_mut().reset(self.next);
+                    }
                     match reader.push(&bytes, &mut told) {
                         Ok(true) => {}
                         Ok(false) => self.end(None, &mut told),
                         Err(error) => self.finish(Err(error)),
                     }
                 }
-                Ok(Some(Err(broken))) => {
+                Some(Err(broken)) => {
                     let broken = self.provider.lost(&self.origin, broken);
                     self.end(Some(broken), &mut told);
                 }
-                Ok(None) => self.end(None, &mut told),
+                None => self.end(None, &mut told),
             }
             told.reverse();
             self.told = told;
