@@ -10,7 +10,11 @@ mod judge;
 mod sample;
 mod tools;
 
-use std::{collections::HashMap, pin::Pin, sync::Arc};
+use std::{
+    collections::HashMap,
+    pin::{Pin, pin},
+    sync::Arc,
+};
 
 use ac_core::{CancelToken, RunId, ToolCallId, event::EndReason};
 use ac_engine::{Input, Posture, RunSnapshot};
@@ -248,25 +252,41 @@ impl Driver {
         Ok(Go::On)
     }
 
-    /// Waits for whatever comes next and reacts to it.
+    /// Waits for whatever comes next and reacts to it. The pieces of an answer are taken as they come: they change nothing but the view,
+    /// so there is nothing else to look at between them.
     async fn wait(&mut self) -> Go {
-        let due = self.due();
-        if self.alarm.deadline() > due {
-            self.alarm.as_mut().reset(due);
+        let (park, progress) = (self.park.clone(), self.progress.clone());
+        let (mut parked, mut reported) = (pin!(park.cancelled()), pin!(progress.ready()));
+        loop {
+            let due = self.due();
+            if self.alarm.deadline() > due {
+                self.alarm.as_mut().reset(due);
+            }
+            let next = tokio::select! {
+                biased;
+                () = parked.as_mut() => return Go::On,
+                command = self.commands.recv() => Next::Command(command),
+                Some(report) = self.tools.join_next_with_id(), if !self.tools.is_empty() => Next::Tool(report),
+                () = reported.as_mut() => Next::Progress,
+                place = children::place(self.turnstile.waits_at()) => Next::Place(place),
+                () = self.alarm.as_mut() => Next::Alarm,
+                // After the clock: a model that is always ready starves nobody.
+                sampled = sampled(&mut self.sampling) => Next::Sampled(sampled),
+                judged = judge::judged(&mut self.judging) => Next::Judged(judged),
+            };
+            let pieces = matches!(next, Next::Sampled(_)).then_some(self.version);
+            let go = match self.take(next).await {
+                Ok(go) => go,
+                Err(error) => self.trouble(&error).await,
+            };
+            if go == Go::End || pieces != Some(self.version) || self.sampling.is_none() {
+                return go;
+            }
         }
-        let next = tokio::select! {
-            biased;
-            () = self.park.cancelled() => return Go::On,
-            command = self.commands.recv() => Next::Command(command),
-            Some(report) = self.tools.join_next_with_id(), if !self.tools.is_empty() => Next::Tool(report),
-            () = self.progress.ready() => Next::Progress,
-            place = children::place(self.turnstile.waits_at()) => Next::Place(place),
-            () = self.alarm.as_mut() => Next::Alarm,
-            // After the clock: a model that is always ready starves nobody.
-            sampled = sampled(&mut self.sampling) => Next::Sampled(sampled),
-            judged = judge::judged(&mut self.judging) => Next::Judged(judged),
-        };
-        let result = match next {
+    }
+
+    async fn take(&mut self, next: Next) -> Result<Go, RunError> {
+        match next {
             Next::Command(Some(command)) => self.command(command).await,
             // Every handle is gone; the run goes on all the same.
             Next::Command(None) => {
@@ -285,10 +305,6 @@ impl Driver {
             Next::Sampled(sampled) => self.sampled(sampled).await,
             Next::Judged(judgement) => self.judged(judgement).await,
             Next::Alarm => self.alarm().await,
-        };
-        match result {
-            Ok(go) => go,
-            Err(error) => self.trouble(&error).await,
         }
     }
 

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 #[cfg(feature = "openai")]
 pub use compatible::OpenAiCompatible;
-use futures::{StreamExt, stream};
+use futures::StreamExt;
 use http::{HeaderValue, Method, header};
 use reading::Reading;
 use secrecy::{ExposeSecret, SecretString};
@@ -271,12 +271,12 @@ impl HttpProvider {
         let reading = Reading::new(self.clone(), origin.clone(), reader, body, cancel.clone(), first, total);
         if !(200..300).contains(&status) {
             // An error status is known before the first event, so it is told as such.
-            return match reading.next().await {
-                Some((Err(error), _)) => Err(error),
+            return match reading.into_stream().next().await {
+                Some(Err(error)) => Err(error),
                 _ => Err(origin.protocol("an error without a body")),
             };
         }
-        Ok(stream::unfold(reading, Reading::next).boxed())
+        Ok(reading.into_stream())
     }
 }
 

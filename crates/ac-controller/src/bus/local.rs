@@ -83,7 +83,7 @@ impl EventBus for LocalBus {
             Some(after) => ring.lock().index_after(&after),
         };
         let Some(next) = start else { return stream::iter([BusItem::Lost]).boxed() };
-        let reader = Reader { _count: Counted::new(ring.clone()), ring, next, taken: VecDeque::new(), lost: false };
+        let reader = Reader { _count: Counted::new(ring.clone()), ring, next, taken: VecDeque::new(), lost: false, busy: false };
         stream::unfold(reader, |mut reader| async move {
             let item = reader.next().await?;
             Some((item, reader))
@@ -190,7 +190,17 @@ struct Reader {
     next: u64,
     taken: VecDeque<Arc<Event>>,
     lost: bool,
+    /// It has read something since it last waited.
+    busy: bool,
     _count: Counted,
+}
+
+/// What a look at the ring brought.
+enum Look {
+    Events,
+    Nothing,
+    Lost,
+    Closed,
 }
 
 impl Reader {
@@ -204,27 +214,54 @@ impl Reader {
             if self.lost {
                 return None;
             }
-            let ring = self.ring.clone();
-            let mut woken = std::pin::pin!(ring.wake.notified());
-            // Registered before the look, so that an event that comes in between is not slept through.
-            woken.as_mut().enable();
-            {
-                let kept = ring.lock();
-                let first = kept.first();
-                if self.next < first {
+            // Who just published is likely to publish more: it gets a chance to before the reader has itself woken, which costs both more
+            // than reading does. So a burst wakes its reader now and then and not for each event.
+            let look = match self.look() {
+                Look::Nothing if std::mem::take(&mut self.busy) => {
+                    tokio::task::yield_now().await;
+                    self.look()
+                }
+                look => look,
+            };
+            let look = match look {
+                Look::Nothing => {
+                    let ring = self.ring.clone();
+                    let mut woken = std::pin::pin!(ring.wake.notified());
+                    // Registered before the look, so that an event that comes in between is not slept through.
+                    woken.as_mut().enable();
+                    let look = self.look();
+                    if matches!(look, Look::Nothing) {
+                        woken.await;
+                    }
+                    look
+                }
+                look => look,
+            };
+            match look {
+                Look::Events => self.busy = true,
+                Look::Nothing => {}
+                Look::Closed => return None,
+                Look::Lost => {
                     self.lost = true;
                     return Some(BusItem::Lost);
                 }
-                let skip = usize::try_from(self.next - first).unwrap_or(usize::MAX);
-                self.taken.extend(kept.events.iter().skip(skip).take(Self::BATCH).map(|kept| kept.event.clone()));
-                self.next += self.taken.len() as u64;
-                if self.taken.is_empty() && kept.closed {
-                    return None;
-                }
             }
-            if self.taken.is_empty() {
-                woken.await;
-            }
+        }
+    }
+
+    fn look(&mut self) -> Look {
+        let kept = self.ring.lock();
+        let first = kept.first();
+        if self.next < first {
+            return Look::Lost;
+        }
+        let skip = usize::try_from(self.next - first).unwrap_or(usize::MAX);
+        self.taken.extend(kept.events.iter().skip(skip).take(Self::BATCH).map(|kept| kept.event.clone()));
+        self.next += self.taken.len() as u64;
+        match (self.taken.is_empty(), kept.closed) {
+            (false, _) => Look::Events,
+            (true, true) => Look::Closed,
+            (true, false) => Look::Nothing,
         }
     }
 }

@@ -1,6 +1,10 @@
-use std::pin::Pin;
+use std::{
+    future::Future as _,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
-use ac_core::{CancelToken, ModelError, ModelErrorKind, ModelEvent};
+use ac_core::{CancelToken, ModelError, ModelErrorKind, ModelEvent, ModelStream};
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::BoxStream};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -53,55 +57,69 @@ impl Reading {
         }
     }
 
-    /// The next event. Dropping the future, or the whole stream, closes the connection.
-    pub(super) async fn next(mut self) -> Option<(Result<ModelEvent, ModelError>, Self)> {
+    /// The events, until the end. Dropping the stream closes the connection.
+    pub(super) fn into_stream(mut self) -> ModelStream {
+        futures::stream::poll_fn(move |cx| self.poll(cx)).boxed()
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>> {
         loop {
             if let Some(event) = self.told.pop() {
-                return Some((Ok(event), self));
+                return Poll::Ready(Some(Ok(event)));
             }
             if let Some(last) = self.last.take() {
-                return Some((last, self));
+                return Poll::Ready(Some(last));
             }
-            let (reader, body) = (self.reader.as_mut()?, self.body.as_mut()?);
-            let piece = tokio::select! {
-                biased;
-                () = &mut self.cancelled => {
-                    self.finish(Err(self.origin.cancelled()));
-                    continue;
-                }
-                piece = body.next() => piece,
-                () = self.alarm.as_mut() => {
-                    let due = self.next.min(self.total);
-                    if Instant::now() < due {
-                        self.alarm.as_mut().reset(due);
-                    } else {
-                        let error = self.quiet();
-                        self.finish(Err(error));
-                    }
-                    continue;
-                }
-            };
-            let mut told = Vec::new();
-            match piece {
-                Some(Ok(bytes)) => {
-                    self.next = Instant::now() + self.provider.timeouts.idle;
-                    if self.alarm.deadline() > self.next {
-                        self.alarm.as_mut().reset(self.next);
-                    }
-                    match reader.push(&bytes, &mut told) {
-                        Ok(true) => {}
-                        Ok(false) => self.end(None, &mut told),
-                        Err(error) => self.finish(Err(error)),
-                    }
-                }
-                Some(Err(broken)) => {
-                    let broken = self.provider.lost(&self.origin, broken);
-                    self.end(Some(broken), &mut told);
-                }
-                None => self.end(None, &mut told),
+            let Some(body) = &mut self.body else { return Poll::Ready(None) };
+            if self.cancelled.poll_unpin(cx).is_ready() {
+                self.finish(Err(self.origin.cancelled()));
+                continue;
             }
-            told.reverse();
-            self.told = told;
+            match body.poll_next_unpin(cx) {
+                Poll::Ready(piece) => self.take(piece),
+                Poll::Pending => {
+                    std::task::ready!(self.alarm.as_mut().poll(cx));
+                    self.rung();
+                }
+            }
+        }
+    }
+
+    /// What came of the body; `None` is its end.
+    fn take(&mut self, piece: Option<Result<Bytes, TransportError>>) {
+        let Some(reader) = &mut self.reader else { return };
+        // Taken and put back: its room is used again.
+        let mut told = std::mem::take(&mut self.told);
+        match piece {
+            Some(Ok(bytes)) => {
+                self.next = Instant::now() + self.provider.timeouts.idle;
+                if self.alarm.deadline() > self.next {
+                    self.alarm.as_mut().reset(self.next);
+                }
+                match reader.push(&bytes, &mut told) {
+                    Ok(true) => {}
+                    Ok(false) => self.end(None, &mut told),
+                    Err(error) => self.finish(Err(error)),
+                }
+            }
+            Some(Err(broken)) => {
+                let broken = self.provider.lost(&self.origin, broken);
+                self.end(Some(broken), &mut told);
+            }
+            None => self.end(None, &mut told),
+        }
+        told.reverse();
+        self.told = told;
+    }
+
+    /// The alarm rang: either nothing came for too long, or what came put it off.
+    fn rung(&mut self) {
+        let due = self.next.min(self.total);
+        if Instant::now() < due {
+            self.alarm.as_mut().reset(due);
+        } else {
+            let error = self.quiet();
+            self.finish(Err(error));
         }
     }
 

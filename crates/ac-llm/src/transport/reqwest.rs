@@ -1,8 +1,12 @@
-use std::time::Duration;
+use std::{task::Poll, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::StreamExt;
+use futures::{
+    FutureExt, Stream, StreamExt,
+    future::BoxFuture,
+    stream::{self},
+};
 
 use super::{HttpAnswer, Transport, TransportError, TransportErrorKind};
 
@@ -116,8 +120,24 @@ impl Transport for ReqwestTransport {
             .map_err(|error| TransportError::new(TransportErrorKind::Request, "the address is no URL").with_source(error.without_url()))?;
         let answer = self.client.execute(request).await.map_err(fail)?;
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        Ok(HttpAnswer { status, headers, body: answer.bytes_stream().map(|piece| piece.map_err(fail)).boxed() })
+        Ok(HttpAnswer { status, headers, body: unhurried(answer.bytes_stream().map(|piece| piece.map_err(fail))).boxed() })
     }
+}
+
+/// The HTTP client's own task hands over one piece at a time, and goes on when that was taken. Who asks for the next piece at once is
+/// woken for each by way of the scheduler, which wakes another thread with it; who lets that task go on first finds the piece there.
+fn unhurried(pieces: impl Stream<Item = Result<Bytes, TransportError>> + Send + 'static) -> impl Stream<Item = Result<Bytes, TransportError>> + Send {
+    let mut pieces = Box::pin(pieces);
+    let mut pause = None;
+    stream::poll_fn(move |cx| {
+        if let Some(pausing) = &mut pause {
+            std::task::ready!(BoxFuture::poll_unpin(pausing, cx));
+            pause = None;
+        }
+        let piece = std::task::ready!(pieces.as_mut().poll_next(cx));
+        pause = Some(tokio::task::yield_now().boxed());
+        Poll::Ready(piece)
+    })
 }
 
 /// The address can hold a key in its query, so it is taken out; whoever asked knows it anyway.
