@@ -135,6 +135,14 @@ fn constrain(api: Api, schema: Value, body: &mut Value) {
     }
 }
 
+/// The object with one field more. The value is moved; `json!` would copy it.
+pub(crate) fn with(mut object: Value, name: &str, value: impl Into<Value>) -> Value {
+    if let Value::Object(fields) = &mut object {
+        fields.insert(name.to_owned(), value.into());
+    }
+    object
+}
+
 /// `0.7_f32` is to read `0.7`, not `0.699999988079071`.
 pub(crate) fn number(value: f32) -> Value {
     value.to_string().parse::<f64>().ok().and_then(serde_json::Number::from_f64).map_or(Value::Null, Value::Number)

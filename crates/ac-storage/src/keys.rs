@@ -319,15 +319,18 @@ struct Key(Vec<u8>);
 
 impl Key {
     fn new(prefix: &[u8; 2]) -> Self {
-        Self(prefix.to_vec())
+        // Room for two ids of the usual length: keys are made for every row of every commit.
+        let mut key = Vec::with_capacity(96);
+        key.extend_from_slice(prefix);
+        Self(key)
     }
 
     fn text(mut self, text: &str) -> Self {
-        for byte in text.bytes() {
-            self.0.push(byte);
-            if byte == 0 {
-                self.0.push(0xff);
+        for (n, piece) in text.as_bytes().split(|byte| *byte == 0).enumerate() {
+            if n > 0 {
+                self.0.extend([0, 0xff]);
             }
+            self.0.extend_from_slice(piece);
         }
         self.0.extend([0, 1]);
         self

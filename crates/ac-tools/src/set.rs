@@ -1,6 +1,9 @@
 //! A set of tools by exposed name.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use ac_core::{Tool, ToolDefinition};
 
@@ -9,7 +12,12 @@ use ac_core::{Tool, ToolDefinition};
 pub struct ToolSet {
     tools: Vec<(ToolDefinition, Arc<dyn Tool>)>,
     index: HashMap<String, usize>,
+    /// The last choice: a set is asked for the same one again and again.
+    chosen: Arc<Mutex<Option<Choice>>>,
 }
+
+/// The names that were asked for, and their definitions.
+type Choice = (Vec<Arc<str>>, Arc<[ToolDefinition]>);
 
 /// Two tools of one name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +44,8 @@ impl ToolSet {
             return Err(DuplicateTool { name: definition.name });
         }
         self.index.insert(definition.name.clone(), at);
+        // Not emptied: a clone that this tool is not added to may share it.
+        self.chosen = Arc::default();
         self.tools.push((definition, tool));
         Ok(())
     }
@@ -52,6 +62,18 @@ impl ToolSet {
     pub fn get(&self, name: &str) -> Option<(&ToolDefinition, &Arc<dyn Tool>)> {
         let (definition, tool) = self.tools.get(*self.index.get(name)?)?;
         Some((definition, tool))
+    }
+
+    /// The definitions of these tools, as far as they are there, in the order of the names. Asked for the same names again it copies
+    /// nothing.
+    pub fn choose(&self, names: &[Arc<str>]) -> Arc<[ToolDefinition]> {
+        let mut chosen = self.chosen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, definitions)) = chosen.as_ref().filter(|(known, _)| known == names) {
+            return definitions.clone();
+        }
+        let definitions: Arc<[_]> = names.iter().filter_map(|name| self.get(name)).map(|(definition, _)| definition.clone()).collect();
+        *chosen = Some((names.to_vec(), definitions.clone()));
+        definitions
     }
 
     /// All definitions, in order.

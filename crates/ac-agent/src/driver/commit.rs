@@ -223,9 +223,9 @@ impl Driver {
         Ok(self.lost().await)
     }
 
-    /// Gives the lease back.
+    /// Gives the lease back. The commit that closed a run did so.
     pub(super) async fn release(&mut self) {
-        let Some(Lease { owner, epoch, .. }) = self.lease.take() else { return };
+        let Some(Lease { owner, epoch, .. }) = self.lease.take().filter(|_| !self.snapshot.is_closed()) else { return };
         if let Err(error) = self.shared.storage.runs().release_lease(&self.snapshot.run, &owner, epoch).await {
             tracing::debug!(run = %self.snapshot.run, "the lease was not given back and expires by itself: {error}");
         }

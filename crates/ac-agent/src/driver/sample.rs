@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use ac_core::{
-    CancelToken, EventBody, Message, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Part, PendingId, ToolCallId, ToolDefinition,
-};
+use ac_core::{CancelToken, EventBody, Message, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Part, PendingId, ToolCallId};
 use ac_engine::{Input, Refusal};
 use futures::FutureExt;
 use tokio::time::Instant;
@@ -22,7 +20,7 @@ impl Driver {
         let mut request = ModelRequest::new(profile.model.clone(), messages);
         request.instructions.clone_from(&profile.instructions);
         request.options.clone_from(&profile.options);
-        request.tools = self.offered();
+        request.tools = self.host.tools(profile).choose(&profile.tools);
         let provider = self.host.provider(&profile.model);
         let token: CancelToken = cancel.clone();
         let span = spans::chat(&profile.model, &self.snapshot.thread, attempt);
@@ -37,12 +35,6 @@ impl Driver {
             self.history = Some(History::load(self.shared.storage.as_ref(), &self.snapshot.thread, &self.snapshot.run, limit).await?);
         }
         Ok(self.history.as_ref().map(|history| history.request(&self.snapshot.run, limit)).unwrap_or_default())
-    }
-
-    /// The tools that the profile names and that exist.
-    fn offered(&self) -> Arc<[ToolDefinition]> {
-        let tools = self.host.tools(&self.snapshot.profile);
-        self.snapshot.profile.tools.iter().filter_map(|name| tools.get(name).map(|(definition, _)| definition.clone())).collect()
     }
 
     /// Drops the model call; what was shown is kept.

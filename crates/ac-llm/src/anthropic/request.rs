@@ -11,7 +11,7 @@ use crate::{
     history::{Answer, Call, Content, Said, Turn, own, turns},
     name::{CallIds, tool_name},
     profile::Profile,
-    request::{WireRequest, add_options, number},
+    request::{WireRequest, add_options, number, with},
     schema,
 };
 
@@ -63,7 +63,10 @@ fn longest(model: &str) -> u32 {
 
 fn tools(request: &ModelRequest) -> Vec<Value> {
     if !request.tools.is_empty() {
-        let tool = |tool: &ac_core::ToolDefinition| json!({"name": tool_name(&tool.name), "description": tool.description, "input_schema": schema::object(&tool.input_schema)});
+        let tool = |tool: &ac_core::ToolDefinition| {
+            let named = json!({"name": tool_name(&tool.name), "description": tool.description});
+            with(named, "input_schema", schema::object(&tool.input_schema))
+        };
         return request.tools.iter().map(tool).collect();
     }
     // A history with calls is refused without tools, so the tools that were called are told, and none may be.
@@ -134,7 +137,7 @@ fn messages(profile: &Profile, request: &ModelRequest) -> Vec<Value> {
     if all.first().is_some_and(|(role, _)| *role == "assistant") {
         all.insert(0, ("user", vec![json!({"type": "text", "text": "(The conversation goes on.)"})]));
     }
-    all.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect()
+    all.into_iter().map(|(role, content)| with(json!({"role": role}), "content", content)).collect()
 }
 
 /// A block of blank text is refused.

@@ -11,7 +11,7 @@ use crate::{
     history::{Answer, Call, Content, Said, Turn, own, turns},
     name::tool_name,
     profile::Profile,
-    request::{WireRequest, add_options, number},
+    request::{WireRequest, add_options, number, with},
     schema,
 };
 
@@ -28,14 +28,11 @@ pub fn build(profile: &Profile, request: &ModelRequest) -> Result<WireRequest, M
     body.insert("contents".into(), contents(profile, request, name).into());
     if !request.tools.is_empty() {
         let tool = |tool: &ac_core::ToolDefinition| {
-            json!({
-                "name": tool_name(&tool.name),
-                "description": tool.description,
-                "parameters": schema::gemini(&tool.input_schema),
-            })
+            let named = json!({"name": tool_name(&tool.name), "description": tool.description});
+            with(named, "parameters", schema::gemini(&tool.input_schema))
         };
         let declarations: Vec<Value> = request.tools.iter().map(tool).collect();
-        body.insert("tools".into(), json!([{"functionDeclarations": declarations}]));
+        body.insert("tools".into(), vec![with(json!({}), "functionDeclarations", declarations)].into());
         let config = match &request.tool_choice {
             ToolChoice::None => Some(json!({"mode": "NONE"})),
             ToolChoice::Required => Some(json!({"mode": "ANY"})),
@@ -65,7 +62,7 @@ fn contents(profile: &Profile, request: &ModelRequest, name: &str) -> Vec<Value>
     // Models up to 2.5 take calls without a signature.
     let checks = !["gemini-1", "gemini-2", "gemma"].iter().any(|old| name.contains(old));
     let mut contents = Vec::with_capacity(request.messages.len());
-    let content = |role: &str, parts: Vec<Value>| json!({"role": role, "parts": parts});
+    let content = |role: &str, parts: Vec<Value>| with(json!({"role": role}), "parts", parts);
     for turn in turns(request.messages.iter().map(AsRef::as_ref), &request.model) {
         match turn {
             Turn::System(text) => contents.push(content("user", vec![json!({"text": format!("<system>{text}</system>")})])),

@@ -10,7 +10,7 @@ use crate::{
     history::{Content, Said, Turn, turns},
     name::tool_name,
     profile::Profile,
-    request::{WireRequest, add_options, number},
+    request::{WireRequest, add_options, number, with},
     schema,
 };
 
@@ -24,11 +24,8 @@ pub fn build(profile: &Profile, request: &ModelRequest) -> Result<WireRequest, M
     body.insert("messages".into(), messages(request).into());
     if !request.tools.is_empty() {
         let tool = |tool: &ac_core::ToolDefinition| {
-            json!({"type": "function", "function": {
-                "name": tool_name(&tool.name),
-                "description": tool.description,
-                "parameters": schema::object(&tool.input_schema),
-            }})
+            let function = json!({"name": tool_name(&tool.name), "description": tool.description});
+            with(json!({"type": "function"}), "function", with(function, "parameters", schema::object(&tool.input_schema)))
         };
         body.insert("tools".into(), request.tools.iter().map(tool).collect());
     }

@@ -12,7 +12,7 @@ use crate::{
     history::{Answer, Content, Said, Turn, own, turns},
     name::tool_name,
     profile::Profile,
-    request::{WireRequest, add_options, number},
+    request::{WireRequest, add_options, number, with},
     schema,
 };
 
@@ -48,11 +48,8 @@ pub fn build(profile: &Profile, request: &ModelRequest) -> Result<WireRequest, M
 }
 
 fn tool(definition: &ToolDefinition) -> Value {
-    json!({"type": "function", "function": {
-        "name": tool_name(&definition.name),
-        "description": definition.description,
-        "parameters": schema::object(&definition.input_schema),
-    }})
+    let function = json!({"name": tool_name(&definition.name), "description": definition.description});
+    with(json!({"type": "function"}), "function", with(function, "parameters", schema::object(&definition.input_schema)))
 }
 
 fn tool_choice(choice: &ToolChoice) -> Option<Value> {
@@ -72,7 +69,7 @@ fn messages(profile: &Profile, request: &ModelRequest) -> Vec<Value> {
     for turn in turns(request.messages.iter().map(AsRef::as_ref), &request.model) {
         match turn {
             Turn::System(text) => messages.push(json!({"role": "system", "content": text})),
-            Turn::User(content) => messages.push(json!({"role": "user", "content": user(content)})),
+            Turn::User(content) => messages.push(with(json!({"role": "user"}), "content", user(content))),
             Turn::Assistant(answer) => assistant(profile, &answer, &mut messages),
         }
     }
@@ -172,6 +169,6 @@ fn assistant(profile: &Profile, answer: &Answer<'_>, messages: &mut Vec<Value>) 
     messages.extend(results);
     if !files.is_empty() {
         files.insert(0, json!({"type": "text", "text": "Files that the tools returned:"}));
-        messages.push(json!({"role": "user", "content": files}));
+        messages.push(with(json!({"role": "user"}), "content", files));
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     history::{Answer, Call, Content, Said, Turn, own, turns},
     name::{CallIds, tool_name},
     profile::Profile,
-    request::{WireRequest, add_options, number},
+    request::{WireRequest, add_options, number, with},
     schema,
 };
 
@@ -29,13 +29,8 @@ pub fn build(profile: &Profile, request: &ModelRequest) -> Result<WireRequest, M
     body.insert("input".into(), input(profile, request).into());
     if !request.tools.is_empty() {
         let tool = |tool: &ac_core::ToolDefinition| {
-            json!({
-                "type": "function",
-                "name": tool_name(&tool.name),
-                "description": tool.description,
-                "parameters": schema::object(&tool.input_schema),
-                "strict": false,
-            })
+            let named = json!({"type": "function", "name": tool_name(&tool.name), "description": tool.description, "strict": false});
+            with(named, "parameters", schema::object(&tool.input_schema))
         };
         body.insert("tools".into(), request.tools.iter().map(tool).collect());
         let choice = match &request.tool_choice {
@@ -74,7 +69,7 @@ fn input(profile: &Profile, request: &ModelRequest) -> Vec<Value> {
             Turn::System(text) => input.push(json!({"type": "message", "role": "system", "content": text})),
             Turn::User(content) => {
                 let content: Vec<Value> = content.into_iter().map(user).collect();
-                input.push(json!({"type": "message", "role": "user", "content": content}));
+                input.push(with(json!({"type": "message", "role": "user"}), "content", content));
             }
             Turn::Assistant(answer) => {
                 let first = input.len();

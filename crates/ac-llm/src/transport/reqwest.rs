@@ -126,7 +126,9 @@ impl Transport for ReqwestTransport {
 
 /// The HTTP client's own task hands over one piece at a time, and goes on when that was taken. Who asks for the next piece at once is
 /// woken for each by way of the scheduler, which wakes another thread with it; who lets that task go on first finds the piece there.
-fn unhurried(pieces: impl Stream<Item = Result<Bytes, TransportError>> + Send + 'static) -> impl Stream<Item = Result<Bytes, TransportError>> + Send {
+fn unhurried(
+    pieces: impl Stream<Item = Result<Bytes, TransportError>> + Send + 'static,
+) -> impl Stream<Item = Result<Bytes, TransportError>> + Send {
     let mut pieces = Box::pin(pieces);
     let mut pause = None;
     stream::poll_fn(move |cx| {

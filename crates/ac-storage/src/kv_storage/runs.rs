@@ -212,7 +212,8 @@ impl<K: Kv> KvStorage<K> {
         if header.stage == RunStage::Closed {
             let closed = ClosedRun { thread: thread.clone(), parent: header.parent.as_ref().map(|parent| parent.run.clone()) };
             let closed = self.put::<ClosedRun>(keys::closed_run(header.at, run), Expect::Any, &closed)?;
-            let listed = [keys::open_run(run), keys::open_run_of(&header.session_id(), run)];
+            // Whoever holds the lease, nobody moves the run any more.
+            let listed = [keys::open_run(run), keys::open_run_of(&header.session_id(), run), keys::lease(run)];
             return Ok(listed.map(remove).into_iter().chain([entry(Some(header.at))?, closed]).collect());
         }
         let mut writes = vec![self.put::<RunHeader>(keys::open_run(run), Expect::Any, header)?];
