@@ -199,8 +199,9 @@ pub trait RunStore: Send + Sync + 'static {
     async fn load(&self, run: &RunId) -> Result<Option<Stored<RunRecord>>, StorageError>;
 
     /// Writes record, head and messages as one (`R1`). The head follows from the stages: a start needs a head without active run and sets
-    /// it; a step of an open or finished run needs to be the active run; reaching [`Closed`](crate::RunStage::Closed) clears it; a step of
-    /// a run that was closed before leaves it alone, so it can put no messages and add no usage, and it stays closed.
+    /// it; a step of an open or finished run needs to be the active run; reaching [`Closed`](crate::RunStage::Closed) clears it, and
+    /// gives the run's lease back, whoever holds it; a step of a run that was closed before leaves the head alone, so it can put no
+    /// messages and add no usage, and it stays closed.
     ///
     /// # Errors
     /// [`NotFound`](crate::StorageErrorKind::NotFound) without the thread, [`Deleted`](crate::StorageErrorKind::Deleted) when it was

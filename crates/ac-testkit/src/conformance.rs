@@ -201,6 +201,7 @@ macro_rules! __storage_rules {
             a_lease_of_an_older_epoch_is_void
             a_lease_is_renewed_by_its_holder
             only_the_holder_gives_a_lease_back
+            a_closed_run_has_no_lease
             of_many_who_want_a_lease_one_gets_it
 
             a_session_is_saved_on_its_version_only

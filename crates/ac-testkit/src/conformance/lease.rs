@@ -1,10 +1,10 @@
 //! Rules for leases (`R3`).
 
-use ac_storage::{Lease, Storage};
+use ac_storage::{Lease, RunStage, Storage};
 
 use super::{
     Verdict, Violation,
-    fixture::{at, ensure, ensure_eq},
+    fixture::{at, commit, create, ensure, ensure_eq, record},
 };
 
 fn lease(owner: &str, epoch: u64, expires: i64) -> Lease {
@@ -69,6 +69,18 @@ pub async fn only_the_holder_gives_a_lease_back(store: &dyn Storage) -> Verdict 
     store.runs().release_lease(&"r".into(), &"a".into(), 3).await?;
     ensure_eq!(held(store).await?, None, "the lease after its holder gave it back");
     ensure!(take(store, &lease("b", 3, 100), 1).await?, "a lease that was given back was refused");
+    Ok(())
+}
+
+/// The commit that closes a run gives its lease back, so that no write of its own is needed for that.
+pub async fn a_closed_run_has_no_lease(store: &dyn Storage) -> Verdict {
+    create(store, "t").await?;
+    let version = commit(store, None, &record("r", "t", RunStage::Open, 1)?, &[]).await?;
+    ensure!(take(store, &lease("a", 1, 100), 0).await?, "a free lease was refused");
+    let version = commit(store, Some(version), &record("r", "t", RunStage::Finished, 2)?, &[]).await?;
+    ensure_eq!(held(store).await?, Some(lease("a", 1, 100)), "the lease of a finished run");
+    commit(store, Some(version), &record("r", "t", RunStage::Closed, 3)?, &[]).await?;
+    ensure_eq!(held(store).await?, None, "the lease of a closed run");
     Ok(())
 }
 
