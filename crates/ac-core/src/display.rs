@@ -2,7 +2,10 @@
 
 mod reduce;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
 
 pub use reduce::reduce;
 use serde_json::Value;
@@ -27,7 +30,7 @@ use crate::{
 /// }
 /// assert!(!fold(&[]).is_running);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DisplayState {
     /// A segment is open.
@@ -56,6 +59,28 @@ pub struct DisplayState {
     pub tasks: Arc<[Task]>,
     /// The task list before its last change.
     pub previous_tasks: Arc<[Task]>,
+}
+
+/// A state of nothing. All of them share what is empty, so that ten thousand sessions at rest do not hold a hundred thousand empty maps.
+impl Default for DisplayState {
+    fn default() -> Self {
+        static NOTHING: LazyLock<DisplayState> = LazyLock::new(|| DisplayState {
+            is_running: false,
+            current_message: None,
+            queued_follow_ups: 0,
+            queue: Arc::default(),
+            token_usage: Arc::default(),
+            active_tools: Arc::default(),
+            tool_input_buffers: Arc::default(),
+            pending_approvals: Arc::default(),
+            pending_suspensions: Arc::default(),
+            active_subagents: Arc::default(),
+            modified_files: Arc::default(),
+            tasks: Arc::default(),
+            previous_tasks: Arc::default(),
+        });
+        NOTHING.clone()
+    }
 }
 
 /// A message as it grows.
