@@ -2,11 +2,7 @@ use std::{task::Poll, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{
-    FutureExt, Stream, StreamExt,
-    future::BoxFuture,
-    stream::{self},
-};
+use futures::{FutureExt, Stream, StreamExt, future::BoxFuture, stream};
 
 use super::{HttpAnswer, Transport, TransportError, TransportErrorKind};
 
