@@ -15,9 +15,15 @@ fn a_figure_stands_at_its_size_and_at_a_tenth() {
     let found = figures(&read(PRINTED).unwrap(), &limits()).unwrap();
     let table = markdown("1 December 2026", &found);
     assert!(table.contains("| `turn` | a turn | 2 ms | 300 | **2.50 ms** | 0.99 ms |"), "{table}");
-    assert_eq!(found.iter().filter(|figure| figure.is_over()).map(over).collect::<Vec<_>>(), ["turn: 2.50 ms, 2 ms are allowed"]);
+    assert_eq!(over(&found), ["turn: 2.50 ms, 2 ms are allowed"]);
     let drawn = plot::draw(&found);
     assert!(drawn.contains("2.50 ms of 2 ms") && drawn.matches("class=\"over\"").count() == 2, "{drawn}");
+}
+
+#[test]
+fn a_limit_holds_at_a_tenth_of_the_size_too() {
+    let printed = PRINTED.replace("0.99", "2.01").replace("2.5,", "1.5,");
+    assert_eq!(over(&figures(&read(&printed).unwrap(), &limits()).unwrap()), ["turn at a tenth: 2.01 ms, 2 ms are allowed"]);
 }
 
 #[test]
