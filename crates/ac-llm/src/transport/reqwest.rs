@@ -1,8 +1,8 @@
-use std::{task::Poll, time::Duration};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{FutureExt, Stream, StreamExt, future::BoxFuture, stream};
+use futures::{Stream, StreamExt, stream};
 
 use super::{HttpAnswer, Transport, TransportError, TransportErrorKind};
 
@@ -125,16 +125,11 @@ impl Transport for ReqwestTransport {
 fn unhurried(
     pieces: impl Stream<Item = Result<Bytes, TransportError>> + Send + 'static,
 ) -> impl Stream<Item = Result<Bytes, TransportError>> + Send {
-    let mut pieces = Box::pin(pieces);
-    let mut pause = None;
-    stream::poll_fn(move |cx| {
-        if let Some(pausing) = &mut pause {
-            std::task::ready!(BoxFuture::poll_unpin(pausing, cx));
-            pause = None;
+    stream::unfold((Box::pin(pieces), false), |(mut pieces, again)| async move {
+        if again {
+            tokio::task::yield_now().await;
         }
-        let piece = std::task::ready!(pieces.as_mut().poll_next(cx));
-        pause = Some(tokio::task::yield_now().boxed());
-        Poll::Ready(piece)
+        Some((pieces.next().await?, (pieces, true)))
     })
 }
 
