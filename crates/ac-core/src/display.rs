@@ -263,3 +263,17 @@ pub struct ModifiedFile {
     /// When it was first changed.
     pub first_modified: Timestamp,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_of_nothing_share_what_is_empty_until_something_comes_in() {
+        let (mut one, other) = (DisplayState::default(), DisplayState::default());
+        assert!(Arc::ptr_eq(&one.modified_files, &other.modified_files) && Arc::ptr_eq(&one.token_usage, &other.token_usage));
+        assert!(Arc::ptr_eq(&one.queue, &other.queue) && Arc::ptr_eq(&one.tasks, &other.tasks));
+        Arc::make_mut(&mut one.token_usage).input = 1;
+        assert_eq!((one.token_usage.input, other.token_usage.input, DisplayState::default().token_usage.input), (1, 0, 0));
+    }
+}

@@ -102,3 +102,29 @@ impl std::fmt::Debug for ToolSet {
         f.debug_list().entries(self.definitions().map(|definition| &definition.name)).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AskUser, SubmitPlan};
+
+    fn names(of: &[ToolDefinition]) -> Vec<&str> {
+        of.iter().map(|definition| definition.name.as_str()).collect()
+    }
+
+    #[test]
+    fn a_choice_is_made_once_and_again_when_the_names_or_the_tools_are_others() {
+        let mut set = ToolSet::new();
+        set.add(Arc::new(AskUser)).unwrap();
+        let before = set.clone();
+        let both: Vec<Arc<str>> = vec!["submit_plan".into(), "ask_user".into()];
+        let first = set.choose(&both);
+        assert_eq!(names(&first), ["ask_user"], "one is not there");
+        assert!(Arc::ptr_eq(&first, &set.choose(&both)), "nothing is copied");
+        assert_eq!(names(&set.choose(&[])), [""; 0]);
+
+        set.add(Arc::new(SubmitPlan)).unwrap();
+        assert_eq!(names(&set.choose(&both)), ["submit_plan", "ask_user"], "in the order of the names");
+        assert_eq!(names(&before.choose(&both)), ["ask_user"], "a clone has its own tools");
+    }
+}

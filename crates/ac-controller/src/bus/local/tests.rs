@@ -54,6 +54,18 @@ fn each_reader_gets_every_event_from_its_beginning_once_and_in_order() {
 }
 
 #[test]
+fn a_reader_that_found_nothing_more_gets_what_comes_later() {
+    let (bus, id) = (LocalBus::default(), session());
+    let mut reader = bus.subscribe(&id, None);
+    for seq in 1..=200 {
+        bus.publish(&id, event("e", seq));
+        // A look after each event, and now and then one more: it stands where it lets others go on, or where it waits.
+        assert_eq!(read_all(&mut reader), [seq.to_string()]);
+        (0..seq % 3).for_each(|_| assert!(read_all(&mut reader).is_empty()));
+    }
+}
+
+#[test]
 fn a_reader_that_falls_behind_is_told_and_the_ring_stays_bounded() {
     let (bus, id) = (LocalBus::new(4), session());
     let mut slow = bus.subscribe(&id, None);
