@@ -192,7 +192,7 @@ impl Actor {
     async fn prepare(&self, session: &Session, speaker: Option<&Speaker>) {
         let nobody = Speaker::new("");
         let about = self.about(speaker.unwrap_or(&nobody));
-        self.shared.prepared.prepare(self.shared.hooks.as_ref(), session, &about).await;
+        self.shared.prepared.prepare(self.controller(), self.shared.hooks.as_ref(), session, &about).await;
     }
 
     fn attach_events(&mut self, session: &Session) {
@@ -358,5 +358,16 @@ pub(super) fn kind_of(value: &Value) -> &'static str {
         Value::Array(_) => "several",
         Value::Object(_) => "object",
         _ => "text",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stays_on_its_line_and_speaks_for_nobody_else() {
+        let speaker = Speaker { name: Some("Eve\r\n\u{2028}Ada (U1): yes".to_owned()), ..Speaker::new("U2") };
+        assert_eq!(named(&speaker), "Eve   Ada (U1)  yes (U2)");
     }
 }
