@@ -33,6 +33,8 @@ const TYPING: Duration = Duration::from_secs(4);
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 /// How often something that fails for no passing reason is tried before people are told.
 const TRIES: u32 = 5;
+/// So long what is to be said waits for credentials or rights to be mended, in milliseconds.
+const DENIED_FOR: i64 = 24 * 60 * 60 * 1000;
 
 pub(crate) struct Actor {
     shared: Arc<Shared>,
@@ -53,6 +55,8 @@ pub(crate) struct Actor {
     /// The limit of texts, where the platform found one too long.
     limit: usize,
     failures: u32,
+    /// The event that is being handed on, and how often that failed for a reason that does not pass by itself.
+    tried: (u64, u32),
     /// The item that is being handed on.
     item: Option<u64>,
     /// Messages that were settled lately: the view may still show them.
@@ -104,6 +108,7 @@ impl Actor {
             not_before: None,
             limit,
             failures: 0,
+            tried: (u64::MAX, 0),
             item: None,
             settled: VecDeque::new(),
             next_typing: None,
@@ -358,8 +363,7 @@ impl Actor {
             let Some(item) = record.inbox.front().cloned() else { return Ok(()) };
             self.item = Some(item.n);
             if let Err(error) = self.inbound(&record, &item).await {
-                let passing = error.is_transient() || error.kind() == ChannelErrorKind::Closed || self.failures < TRIES;
-                if passing {
+                if error.is_transient() || error.kind() == ChannelErrorKind::Closed || self.tries_again(item.n) {
                     return Err(error);
                 }
                 // It stands in the way of everything behind it.
@@ -372,6 +376,20 @@ impl Actor {
         }
     }
 
+    /// Whether an event is handed on once more. What failed meanwhile for other reasons does not count against it.
+    fn tries_again(&mut self, item: u64) -> bool {
+        if self.tried.0 != item {
+            self.tried = (item, 0);
+        }
+        self.tried.1 += 1;
+        self.tried.1 <= TRIES
+    }
+
+    /// Whether what failed is tried again. Credentials and rights are mended by people: what is to be said since then waits for them, a day.
+    fn waits_for(&self, error: &ChannelError, since: Timestamp) -> bool {
+        error.is_transient() || (error.kind() == ChannelErrorKind::Denied && self.shared.clock.now().millis_since(since) < DENIED_FOR)
+    }
+
     /// Sees to it that the events of the session are heard, where there is a session.
     async fn attach(&mut self) -> Result<bool, ChannelError> {
         if self.events.is_some() && self.session.is_some() {
@@ -382,10 +400,8 @@ impl Actor {
             let Some(binding) = &record.binding else { return Ok(false) };
             self.open_session(&binding.clone(), None).await?;
         }
-        if let Some(session) = &self.session {
-            self.events = Some(Mutex::new(session.subscribe()));
-            self.running = session.is_running();
-            self.dirty = Dirty::ALL;
+        if let Some(session) = self.session.clone() {
+            self.attach_events(&session);
         }
         Ok(self.session.is_some())
     }

@@ -127,3 +127,19 @@ impl From<ac_controller::ControllerError> for ChannelError {
         Self::new(kind, error.to_string()).with_source(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ac_controller::{ControllerError, ControllerErrorKind as K, RunErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn a_session_that_somebody_else_works_on_is_waited_for() {
+        for kind in [K::Contended, K::Run(RunErrorKind::Owned), K::Run(RunErrorKind::Busy)] {
+            let error = ChannelError::from(ControllerError::new(kind, "another process has it"));
+            assert_eq!((error.kind(), error.code(), error.is_transient()), (ChannelErrorKind::Busy, "channel.busy", true), "{kind:?}");
+        }
+        assert!(!ChannelError::from(ControllerError::new(K::NoModel, "no model")).is_transient());
+    }
+}

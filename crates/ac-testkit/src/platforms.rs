@@ -104,10 +104,16 @@ pub struct Manners {
     pub later: Vec<(String, String, String)>,
     /// The answers to requests that post or change something are lost after they were carried out; so many of them.
     pub answers_lost: u64,
+    /// The answers to requests that bring a file into a conversation are lost after they were carried out; so many of them.
+    pub file_answers_lost: u64,
     /// Requests that post or change something fail before they are carried out; so many of them.
     pub failing: u64,
     /// The credentials are not accepted.
     pub denied: bool,
+    /// They are, but not for posting files.
+    pub files_denied: bool,
+    /// Telegram makes no text into a file.
+    pub no_media_edits: bool,
     /// Files that people sent: what each platform calls it, and what is in it.
     pub files: Vec<(String, Vec<u8>)>,
 }
@@ -333,8 +339,8 @@ fn answer(request: &Incoming, state: &mut State) -> Reply {
     let body: Value = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
     let auth = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("authorization")).map_or("", |(_, value)| value.as_str());
-    let shown = state.shown.len();
-    let edits = state.edits;
+    let files_of = |state: &State| state.shown.iter().filter(|shown| shown.file.is_some()).count();
+    let (shown, files, edits) = (state.shown.len(), files_of(state), state.edits);
     let (platform, method, mut reply) = if let Some(found) = files::answer(request, path, auth, state) {
         found
     } else if let Some(method) = path.strip_prefix("/slack/api/") {
@@ -353,6 +359,10 @@ fn answer(request: &Incoming, state: &mut State) -> Reply {
     let wrote = state.shown.len() != shown || state.edits != edits;
     if state.manners.answers_lost > 0 && wrote {
         state.manners.answers_lost -= 1;
+        reply.lost = true;
+    }
+    if state.manners.file_answers_lost > 0 && files_of(state) != files {
+        state.manners.file_answers_lost -= 1;
         reply.lost = true;
     }
     state.called.push(Called { platform, method, body, status: reply.status, at: Instant::now() });

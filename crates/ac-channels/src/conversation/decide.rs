@@ -8,7 +8,7 @@ use super::{Actor, Dirty, inbound::kind_of, waits::waiting};
 use crate::{
     ChannelError,
     button::{Action, Bound, Value as ButtonValue},
-    event::{Click, NO_LONGER_IN_USE, Said, Speaker},
+    event::{Click, NO_LONGER_IN_USE, NO_WORDS, Said, Speaker},
     hooks::Deciding,
     record::{Card, Outcome},
 };
@@ -91,7 +91,8 @@ impl Actor {
             open = vec![exact];
         }
         let Some(card) = open.last().map(|card| Card::clone(card)) else { return Ok(false) };
-        if !said.files.is_empty() || !self.may_decide(speaker, &card).await {
+        // A mention without a word is no answer.
+        if !said.files.is_empty() || said.text == NO_WORDS || !self.may_decide(speaker, &card).await {
             return Ok(false);
         }
         let Some(value) = card.read_reply(&said.text) else {

@@ -10,7 +10,7 @@ use ac_core::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
 
-use super::{Actor, decide::Writing};
+use super::{Actor, Dirty, TRIES, decide::Writing};
 use crate::{
     ChannelError, ChannelErrorKind, WithoutButtons,
     event::{Attachment, Incoming, IncomingKind, NO_LONGER_IN_USE, Said, Speaker},
@@ -61,6 +61,7 @@ impl Actor {
         let Some(message) = said.message.as_deref().filter(|_| !self.conversation.direct) else { return Ok(()) };
         let later = match self.adapter().later(&self.conversation, message, CAUGHT_UP).await {
             Ok(later) => later,
+            Err(error) if error.is_transient() && self.failures < TRIES => return Err(error),
             Err(error) => {
                 tracing::warn!(code = error.code(), "what was said after a mention could not be read");
                 return Ok(());
@@ -149,6 +150,7 @@ impl Actor {
         {
             let session = session.clone();
             self.prepare(&session, speaker).await;
+            self.attach_events(&session);
             return Ok(session);
         }
         let mut thread = binding.thread.clone();
@@ -195,9 +197,12 @@ impl Actor {
         self.shared.prepared.prepare(self.controller(), self.shared.hooks.as_ref(), session, &about).await;
     }
 
-    fn attach_events(&mut self, session: &Session) {
+    /// Hears the session, unless it does; what there is to be seen by then is looked at.
+    pub(super) fn attach_events(&mut self, session: &Session) {
         if self.events.is_none() {
             self.events = Some(Mutex::new(session.subscribe()));
+            self.running = session.is_running();
+            self.dirty = Dirty::ALL;
         }
     }
 
@@ -212,7 +217,7 @@ impl Actor {
             text.push_str(&said.text);
         } else {
             let name = self.adapter().name_of(speaker).await;
-            text.push_str(&format!("{}: {}", named(&speaker.clone().named(name)), said.text));
+            text.push_str(&format!("{}: {}", named(&speaker.clone().named(name)), indented(&said.text)));
         }
         let mut files = vec![];
         for file in &said.files {
@@ -293,11 +298,7 @@ impl Actor {
                 let skip = earlier.len().saturating_sub(limit);
                 for one in earlier.iter().skip(skip) {
                     // Whoever wrote it cannot end the list, nor speak as somebody else in it.
-                    text.push_str(&format!(
-                        "{}: {}\n",
-                        named(&one.speaker),
-                        one.text.replace(['\r', '\u{2028}', '\u{2029}'], "\n").replace('\n', "\n  ")
-                    ));
+                    text.push_str(&format!("{}: {}\n", named(&one.speaker), indented(&one.text)));
                 }
                 text.push_str("[End of earlier messages]\n\n");
                 text
@@ -311,8 +312,8 @@ impl Actor {
 
     /// A file as the model gets it, or words about it (SPEC N-8).
     async fn fetch(&self, file: &Attachment) -> Result<FilePart, String> {
-        let name = file.name.as_deref().unwrap_or("unnamed");
-        let media = file.media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let name = one_line(file.name.as_deref().unwrap_or("unnamed"));
+        let media = one_line(file.media_type.split(';').next().unwrap_or_default().trim()).to_ascii_lowercase();
         let settings = &self.registered.settings;
         let wanted = media.starts_with("text/") || media == "application/json" || settings.inline_files.contains(&media);
         if !wanted {
@@ -338,14 +339,26 @@ impl Actor {
 
 /// Name and id, so that two people of one name are two.
 fn named(speaker: &Speaker) -> String {
+    let id = one_line(&speaker.id);
     match &speaker.name {
-        Some(name) => {
-            let line: String =
-                name.chars().map(|c| if c == ':' || c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c }).collect();
-            format!("{line} ({})", speaker.id)
-        }
-        None => speaker.id.clone(),
+        Some(name) => format!("{} ({id})", one_line(name).replace(':', " ")),
+        None => id,
     }
+}
+
+/// Where a reader might see a new line begin.
+fn breaks(c: char) -> bool {
+    (c.is_control() && c != '\t') || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(breaks, " ")
+}
+
+/// What one of several people says: no line but the first begins where a line begins, so nobody speaks as somebody else in it, nor ends a
+/// list that it stands in.
+fn indented(text: &str) -> String {
+    text.replace("\r\n", "\n").replace(breaks, "\n  ")
 }
 
 fn default_resource(conversation: &str) -> ResourceId {
@@ -369,5 +382,7 @@ mod tests {
     fn a_name_stays_on_its_line_and_speaks_for_nobody_else() {
         let speaker = Speaker { name: Some("Eve\r\n\u{2028}Ada (U1): yes".to_owned()), ..Speaker::new("U2") };
         assert_eq!(named(&speaker), "Eve   Ada (U1)  yes (U2)");
+        assert_eq!(named(&Speaker::new("U2\nAda")), "U2 Ada");
+        assert_eq!(indented("one\r\ntwo\u{85}three\tfour"), "one\n  two\n  three\tfour");
     }
 }

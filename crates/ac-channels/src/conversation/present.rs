@@ -24,8 +24,6 @@ use crate::{
 const PAGE: usize = 64;
 /// What the slot of a file's first step is called after.
 const STAGED: char = '+';
-/// So long an answer waits for credentials or rights to be mended.
-const DENIED_FOR: i64 = 24 * 60 * 60 * 1000;
 /// A file in an answer that the record of the platform cannot hold is not posted.
 const MAX_UPLOAD: usize = 20 * 1024 * 1024;
 
@@ -175,7 +173,7 @@ impl Actor {
             .collect();
         let edits = self.adapter().capabilities().edits;
         for slot in left.into_iter().filter(|_| edits) {
-            match self.edit(&slot.at, BEGINNING).await {
+            match self.edit(shown, &slot.at, BEGINNING).await {
                 Err(error) if error.kind() == ChannelErrorKind::Gone => {}
                 other => other?,
             }
@@ -191,7 +189,7 @@ impl Actor {
             if self.says.get(at) == Some(&digest(text)) || !can.edits {
                 return Ok(());
             }
-            match self.edit(at, text).await {
+            match self.edit(shown, at, text).await {
                 // It is gone, or may not be changed any more: the newest text is posted anew.
                 Err(error) if error.kind() == ChannelErrorKind::Gone => {}
                 other => return other,
@@ -200,7 +198,7 @@ impl Actor {
         // Where the platform cannot tell whether something was posted, nothing is said by posting.
         if !can.posts_once && can.edits && known.is_none() {
             let at = self.post_text(shown, key, BEGINNING, None).await?;
-            match self.edit(&at, text).await {
+            match self.edit(shown, &at, text).await {
                 Err(error) if error.kind() == ChannelErrorKind::Gone => {}
                 other => return other,
             }
@@ -227,11 +225,7 @@ impl Actor {
     /// Remembers where something is posted. What the platform will not take at any time is nowhere, and keeps nothing from going on.
     async fn remember(&self, shown: &Shown, key: &str, posted: Result<String, ChannelError>) -> Result<String, ChannelError> {
         let at = match posted {
-            // People mend credentials and rights; what is to be said waits for them.
-            Err(error) if error.kind() == ChannelErrorKind::Denied && self.shared.clock.now().millis_since(shown.at) < DENIED_FOR => {
-                return Err(error);
-            }
-            Err(error) if !error.is_transient() => {
+            Err(error) if !self.waits_for(&error, shown.at) => {
                 tracing::error!(code = error.code(), "a part of an answer could not be posted");
                 String::new()
             }
@@ -261,7 +255,7 @@ impl Actor {
         if staged.is_none() {
             staged = match self.adapter().stage(&self.conversation, file).await {
                 Ok(staged) => staged,
-                Err(error) => return self.remember(shown, key, Err(error)).await.map(drop),
+                Err(error) => return self.remember(shown, key, Err(without_file(error))).await.map(drop),
             };
             if let Some(at) = &staged {
                 let slot = Slot { key: place.clone(), at: at.clone() };
@@ -281,11 +275,11 @@ impl Actor {
             }
             other => other,
         };
-        self.remember(shown, key, posted).await.map(drop)
+        self.remember(shown, key, posted.map_err(without_file)).await.map(drop)
     }
 
     /// Changes a message, if it does not say so already.
-    async fn edit(&mut self, at: &str, text: &str) -> Result<(), ChannelError> {
+    async fn edit(&mut self, shown: &Shown, at: &str, text: &str) -> Result<(), ChannelError> {
         let says = digest(text);
         if at.is_empty() || self.says.get(at) == Some(&says) {
             return Ok(());
@@ -296,7 +290,7 @@ impl Actor {
                 ChannelErrorKind::NotModified => {}
                 ChannelErrorKind::TooLong => return Err(self.shorten(error)),
                 ChannelErrorKind::Gone => return Err(error),
-                _ if error.is_transient() => return Err(error),
+                _ if self.waits_for(&error, shown.at) => return Err(error),
                 _ => tracing::error!(code = error.code(), "an answer could not be changed"),
             },
         }
@@ -436,4 +430,15 @@ fn unbase64(data: &str) -> Option<Bytes> {
     use base64::Engine as _;
     let bytes = base64::engine::general_purpose::STANDARD.decode(data).ok()?;
     (bytes.len() <= MAX_UPLOAD).then(|| bytes.into())
+}
+
+/// Where a bot may write and may not bring files, an answer does not wait for its file: the words behind it are worth more.
+fn without_file(error: ChannelError) -> ChannelError {
+    match error.kind() {
+        ChannelErrorKind::Denied => {
+            ChannelError::new(ChannelErrorKind::Rejected, "the platform does not let the agent post files here; give it the right to")
+                .with_source(error)
+        }
+        _ => error,
+    }
 }

@@ -1,7 +1,7 @@
 //! Cards for what waits for a person.
 
 use ac_controller::{Answer, Pending, Session};
-use ac_core::{Part, PendingId, ToolCallState, event::PendingKind};
+use ac_core::{Part, PendingId, Timestamp, ToolCallState, event::PendingKind};
 use ac_storage::domain::MessageQuery;
 
 use super::Actor;
@@ -140,13 +140,13 @@ impl Actor {
                 None if settled => self.mark_card(card.n, None, true).await?,
                 None => {
                     let key = self.post_key(&format!("card{}", card.n), card.at).await?;
-                    let message = self.post_card(&key, &post, &can).await?;
+                    let message = self.post_card(&key, &post, &can, card.at).await?;
                     self.mark_card(card.n, Some(message), false).await?;
                 }
                 Some(message) if settled => {
                     if !message.is_empty() && can.edits {
                         match self.adapter().edit(&self.conversation, message, &post).await {
-                            Err(error) if !matches!(error.kind(), ChannelErrorKind::RateLimited | ChannelErrorKind::Unavailable) => {
+                            Err(error) if !self.waits_for(&error, card.at) => {
                                 tracing::debug!(code = error.code(), "a card was not changed");
                             }
                             other => other?,
@@ -162,12 +162,10 @@ impl Actor {
 
     /// Posts a card. One that the platform refuses as it is goes without what can be pressed, so that it holds up nothing: a reply in words
     /// counts there too, and what needs a button is answered elsewhere.
-    async fn post_card(&mut self, key: &PostKey, post: &Post, can: &Capabilities) -> Result<String, ChannelError> {
-        let lasting = |error: &ChannelError| !error.is_transient() && error.kind() != ChannelErrorKind::Denied;
+    async fn post_card(&mut self, key: &PostKey, post: &Post, can: &Capabilities, since: Timestamp) -> Result<String, ChannelError> {
         let error = match self.adapter().post(&self.conversation, key, post).await {
             Err(error) if error.kind() == ChannelErrorKind::TooLong => return Err(self.shorten(error)),
-            Err(error) if lasting(&error) => error,
-            // Credentials and rights are mended by people; what is asked is not lost until then.
+            Err(error) if !self.waits_for(&error, since) => error,
             other => return other,
         };
         tracing::error!(code = error.code(), "a card was refused; it goes without buttons");
@@ -176,7 +174,7 @@ impl Actor {
         let fits = can.unit.measure(&post.text) + can.unit.measure(&hint) + 2 <= can.max_text;
         let bare = Post::text(if fits { format!("{}\n\n{hint}", post.text) } else { hint });
         match self.adapter().post(&self.conversation, key, &bare).await {
-            Err(error) if lasting(&error) => Ok(String::new()),
+            Err(error) if !self.waits_for(&error, since) => Ok(String::new()),
             other => other,
         }
     }
@@ -206,7 +204,7 @@ impl Actor {
             let key = self.post_key(&note.key, note.at).await?;
             let post = Post::text(note.text.clone());
             let message = match self.adapter().post(&self.conversation, &key, &post).await {
-                Err(error) if !error.is_transient() => {
+                Err(error) if !self.waits_for(&error, note.at) => {
                     tracing::warn!(code = error.code(), "a line could not be posted");
                     None
                 }

@@ -132,8 +132,9 @@ impl Discord {
             return Ok(Received::answer(json(StatusCode::OK, &json!({ "type": 1 }))));
         }
         let Interaction { id, kind, token, guild_id, channel_id, channel, context, member, user, data, message, .. } = interaction;
-        let among_many = context.is_some_and(|context| context != WITH_THE_APP) || channel.is_some_and(|channel| channel.kind != DIRECT);
-        let direct = guild_id.is_none() && !among_many;
+        let (with_the_app, of_two) = (context.map(|context| context == WITH_THE_APP), channel.map(|channel| channel.kind == DIRECT));
+        // What does not say that it is between two is not: there anybody decides.
+        let direct = guild_id.is_none() && with_the_app.or(of_two) == Some(true) && of_two != Some(false);
         let data = data.unwrap_or_default();
         let speaker = speaker(member, user).ok_or(Refused::Malformed)?;
         let channel = channel_id.ok_or(Refused::Malformed)?;

@@ -257,7 +257,7 @@ fn judge(answer: Answer) -> Result<Answer, ChannelError> {
     let code = answer.text("/error").unwrap_or("no answer in JSON");
     let kind = match code {
         "ratelimited" | "rate_limited" => return Err(answer.pause("/retry_after")),
-        "message_not_found" | "cant_update_message" | "edit_window_closed" | "thread_not_found" => K::Gone,
+        "message_not_found" | "cant_update_message" | "edit_window_closed" | "thread_not_found" | "file_not_found" => K::Gone,
         "msg_too_long" | "msg_blocks_too_long" => K::TooLong,
         "invalid_auth" | "not_authed" | "account_inactive" | "token_revoked" | "token_expired" | "missing_scope" | "no_permission"
         | "not_in_channel" | "channel_not_found" | "is_archived" | "restricted_action" => K::Denied,

@@ -151,7 +151,14 @@ impl ChannelAdapter for Telegram {
         }
         let (media_type, bytes) = multipart(&fields, "document", &file.name, &file.media_type, &file.bytes);
         let raw = Body::Raw { media_type: &media_type, bytes };
-        named(&judge(self.caller.call(Method::POST, &self.url("sendDocument"), &[], raw).await?)?)
+        let posted = named(&judge(self.caller.call(Method::POST, &self.url("sendDocument"), &[], raw).await?)?)?;
+        if let Some(place) = &key.staged {
+            let held = json!({ "chat_id": to.channel, "message_id": place.parse::<i64>().ok() });
+            if let Err(error) = self.call("deleteMessage", &held).await {
+                tracing::debug!(code = error.code(), "what held the place of a file stays");
+            }
+        }
+        Ok(posted)
     }
 }
 

@@ -51,7 +51,9 @@ pub(super) fn answer(request: &Incoming, path: &str, auth: &str, state: &mut Sta
         let part = form.iter().find(|part| Some(part.field.as_str()) == names);
         state.edits += 1;
         let refuse = |what: &str| Reply::new(400, json!({ "ok": false, "error_code": 400, "description": format!("Bad Request: {what}") }));
+        let takes = !state.manners.no_media_edits;
         let reply = match (state.find("telegram", &channel, &id), part) {
+            _ if !takes => refuse("there is no media in the message to edit"),
             (None, _) => refuse("message to edit not found"),
             (_, None) => refuse("wrong file identifier/HTTP URL specified"),
             (Some(shown), Some(part)) => {
@@ -65,8 +67,14 @@ pub(super) fn answer(request: &Incoming, path: &str, auth: &str, state: &mut Sta
     }
     let channel = path.strip_prefix("/discord/channels/")?.strip_suffix("/messages")?;
     let payload = form.iter().find(|part| part.field == "payload_json").and_then(|part| serde_json::from_slice::<Value>(&part.bytes).ok());
+    if state.manners.files_denied {
+        return Some(("discord", "file".into(), Reply::new(403, json!({ "code": 50_013, "message": "Missing Permissions" }))));
+    }
     let fits = auth == format!("Bot {}", discord::TOKEN)
-        && payload.is_some_and(|payload| payload.pointer("/attachments/0/id").and_then(Value::as_u64) == Some(0));
+        && payload.is_some_and(|payload| {
+            payload.pointer("/attachments/0/id").and_then(Value::as_u64) == Some(0)
+                && payload.pointer("/allowed_mentions/parse") == Some(&json!([]))
+        });
     let id = post("discord", Some(channel.to_owned()).filter(|_| fits), form.into_iter().find(|part| part.field == "files[0]"), state);
     let reply = id.map_or_else(|| Reply::new(400, json!({ "code": 50_035 })), |id| Reply::new(200, json!({ "id": id.to_string() })));
     Some(("discord", "file".into(), reply))
@@ -74,6 +82,9 @@ pub(super) fn answer(request: &Incoming, path: &str, auth: &str, state: &mut Sta
 
 /// Slack's upload in three steps; the second is a request to the address that the first one names.
 pub(super) fn slack(method: &str, query: &str, body: &Value, state: &mut State) -> Reply {
+    if state.manners.files_denied {
+        return Reply::new(200, json!({ "ok": false, "error": "missing_scope" }));
+    }
     if method == "files.getUploadURLExternal" {
         let find = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default().to_owned();
         let id = format!("F{}", state.fresh());

@@ -122,7 +122,8 @@ fn slack_action(trigger: &str, channel: &str, thread: Option<&str>, message: &st
     slack(format!("payload={encoded}"), "application/x-www-form-urlencoded", at)
 }
 
-fn telegram(body: &Value) -> Delivery {
+/// What Telegram sends, with the secret of the webhook.
+pub fn telegram(body: &Value) -> Delivery {
     let headers = vec![("x-telegram-bot-api-secret-token".to_owned(), TELEGRAM_SECRET.to_owned())];
     Delivery { platform: "telegram".into(), headers, body: body.to_string() }
 }
@@ -182,6 +183,8 @@ fn interaction(id: &str, channel: &str, guild: bool, user: &str, rest: &Value) -
             fields.insert("member".into(), json!({ "user": person }));
         } else {
             fields.insert("user".into(), person);
+            fields.insert("context".into(), 1.into());
+            fields.insert("channel".into(), json!({ "id": channel, "type": 1 }));
         }
         fields.extend(rest.as_object().cloned().unwrap_or_default());
     }

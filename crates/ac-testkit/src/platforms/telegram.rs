@@ -90,6 +90,11 @@ pub(super) fn answer(bot: &str, method: &str, body: &Value, state: &mut State) -
             }
             ok(&json!(true))
         }
+        "deleteMessage" => {
+            let id = text(body, "message_id");
+            state.shown.retain(|shown| shown.platform != NAME || shown.channel != channel || shown.id != id);
+            ok(&json!(true))
+        }
         "sendChatAction" => ok(&json!(true)),
         "getFile" => ok(&json!({ "file_id": text(body, "file_id"), "file_path": format!("documents/{}", text(body, "file_id")) })),
         _ => refuse(404, "Not Found"),

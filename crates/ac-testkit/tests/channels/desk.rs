@@ -168,6 +168,16 @@ impl Desk {
         }
     }
 
+    /// Waits until the model was asked so often; what it was told last each time.
+    pub(crate) async fn told(&self, times: usize) -> Vec<String> {
+        let begun = tokio::time::Instant::now();
+        while self.model.requests().len() < times {
+            assert!(begun.elapsed() < PATIENCE, "the model was asked {} times", self.model.requests().len());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        self.model.requests().iter().map(|request| request.messages.last().unwrap().text()).collect()
+    }
+
     pub(crate) fn done(&self) -> Vec<String> {
         self.done.lock().unwrap().clone()
     }
@@ -175,12 +185,17 @@ impl Desk {
 
 impl Life {
     pub(crate) async fn deliver(&self, delivery: &Delivery) -> u16 {
+        self.answer(delivery).await.status().as_u16()
+    }
+
+    /// What the platform hears back.
+    pub(crate) async fn answer(&self, delivery: &Delivery) -> http::Response<Bytes> {
         let mut request = http::Request::post("/");
         for (name, value) in &delivery.headers {
             request = request.header(name, value);
         }
         let request = request.body(Bytes::from(delivery.body.clone())).unwrap();
-        self.channels.receive(&delivery.platform, request).await.status().as_u16()
+        self.channels.receive(&delivery.platform, request).await
     }
 
     /// A direct message in Slack.

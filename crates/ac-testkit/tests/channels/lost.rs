@@ -15,6 +15,7 @@ use ac_testkit::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
+use tokio::sync::Semaphore;
 
 use crate::{
     desk::{AT, Desk, PATIENCE, direct},
@@ -86,6 +87,72 @@ async fn an_answer_waits_until_the_platform_lets_it_be_posted() {
     life.end().await;
 }
 
+/// Says something, and the rest when it is let.
+struct Slow(Arc<Semaphore>);
+
+#[async_trait]
+impl ModelProvider for Slow {
+    async fn stream(&self, _: ModelRequest, _: CancelToken) -> Result<ModelStream, ModelError> {
+        let say = |text: &str| ModelEvent::TextDelta { index: 0, text: text.to_owned() };
+        let let_go = self.0.clone();
+        let rest = futures::stream::once(async move {
+            let_go.acquire().await.unwrap().forget();
+            Ok(say("and the end"))
+        });
+        let end = futures::stream::iter([Ok(ModelEvent::Finish(Finish::new(FinishReason::Stop)))]);
+        Ok(futures::stream::iter([Ok(say("It begins "))]).chain(rest).chain(end).boxed())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_has_begun_waits_for_its_rest_to_be_let_through() {
+    let mut desk = Desk::new([]);
+    let rest = Arc::new(Semaphore::new(0));
+    desk.instead = Some(Arc::new(Slow(rest.clone())));
+    let life = desk.open("a").await;
+    for (channel, delivery) in on_each_platform(1) {
+        assert_eq!(life.deliver(&delivery).await, 200);
+        until(&desk, channel, |shown| shown.iter().any(|one| one.channel == channel && one.text.contains("It begins"))).await;
+        desk.platforms.behave(|manners| manners.denied = true);
+        rest.add_permits(1);
+        tokio::time::sleep(Duration::from_millis(1_200)).await;
+        assert!(!desk.platforms.shown_in(channel).iter().any(|one| one.text.contains("the end")), "{channel}");
+        desk.platforms.behave(|manners| manners.denied = false);
+        until(&desk, channel, |shown| shown.iter().any(|one| one.channel == channel && one.text.contains("and the end"))).await;
+    }
+    life.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_may_not_be_posted_holds_up_nothing() {
+    let mut desk = Desk::new([]);
+    desk.instead = Some(Arc::new(Draws));
+    let life = desk.open("a").await;
+    desk.platforms.behave(|manners| manners.files_denied = true);
+    for event in [1, 2] {
+        for (channel, delivery) in on_each_platform(event).into_iter().filter(|(channel, _)| *channel != "55") {
+            assert_eq!(life.deliver(&delivery).await, 200);
+            let times = usize::try_from(event).unwrap();
+            until(&desk, channel, |shown| shown.iter().filter(|one| one.channel == channel && one.text.contains("Here:")).count() == times)
+                .await;
+        }
+    }
+    assert!(desk.platforms.shown().iter().all(|one| one.file.is_none()));
+    life.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_held_the_place_of_a_file_goes_where_it_cannot_become_the_file() {
+    let mut desk = Desk::new([]);
+    desk.instead = Some(Arc::new(Draws));
+    let life = desk.open("a").await;
+    desk.platforms.behave(|manners| manners.no_media_edits = true);
+    assert_eq!(life.deliver(&sign::telegram_message(1, 55, 7, "hello", 1, AT)).await, 200);
+    let files = |shown: &[Shown]| shown.iter().filter(|one| one.file.is_some()).count();
+    until(&desk, "55", |shown| files(shown) == 2 && shown.len() == 3).await;
+    life.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_whose_posting_nobody_heard_of_is_posted_once() {
     let desk = Desk::new([]);
@@ -134,7 +201,7 @@ async fn files_of_an_answer_are_posted_once_each_though_answers_are_lost() {
     desk.instead = Some(Arc::new(Draws));
     let life = desk.open("a").await;
     for (channel, delivery) in on_each_platform(1) {
-        desk.platforms.behave(|manners| manners.answers_lost = 3);
+        desk.platforms.behave(|manners| (manners.answers_lost, manners.file_answers_lost) = (1, 2));
         assert_eq!(life.deliver(&delivery).await, 200);
         let files = |shown: &[Shown]| shown.iter().filter(|one| one.channel == channel && one.file.is_some()).count();
         until(&desk, channel, |shown| files(shown) >= 2).await;

@@ -19,11 +19,6 @@ use serde_json::{Value, json};
 
 use crate::desk::{AT, Desk, PATIENCE, group, write};
 
-fn telegram(body: &Value) -> Delivery {
-    let headers = vec![("x-telegram-bot-api-secret-token".to_owned(), sign::TELEGRAM_SECRET.to_owned())];
-    Delivery { platform: "telegram".into(), headers, body: body.to_string() }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reply_that_comes_before_the_mention_is_answered_in_its_turn() {
     // Slack keeps no order, and a mention may have to be delivered again.
@@ -110,16 +105,9 @@ async fn commands_without_words_and_for_other_bots_start_nothing() {
         "application/x-www-form-urlencoded",
         AT,
     );
-    let request = |delivery: &Delivery| {
-        let mut request = http::Request::post("/");
-        for (name, value) in &delivery.headers {
-            request = request.header(name, value);
-        }
-        request.body(bytes::Bytes::from(delivery.body.clone())).unwrap()
-    };
-    let hint = life.channels.receive("slack", request(&empty)).await;
+    let hint = life.answer(&empty).await;
     assert!(String::from_utf8_lossy(hint.body()).contains("ephemeral"), "{hint:?}");
-    let hint = life.channels.receive("discord", request(&sign::discord_ask("1", "77", true, "8", " ", AT))).await;
+    let hint = life.answer(&sign::discord_ask("1", "77", true, "8", " ", AT)).await;
     assert!(String::from_utf8_lossy(hint.body()).contains("Write what you want"), "{hint:?}");
     assert_eq!(life.deliver(&sign::telegram_message(1, -55, 7, "/start@other_bot now", 3, AT)).await, 200);
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -135,14 +123,10 @@ async fn commands_without_words_and_for_other_bots_start_nothing() {
 async fn a_press_that_telegram_tells_without_its_message_is_answered_at_once() {
     let desk = Desk::new([]);
     let life = desk.open("a").await;
-    let press = telegram(&json!({
+    let press = sign::telegram(&json!({
         "update_id": 1, "callback_query": { "id": "Q", "data": "1.1.a.x", "from": { "id": 7, "is_bot": false }, "inline_message_id": "x" },
     }));
-    let mut request = http::Request::post("/");
-    for (name, value) in &press.headers {
-        request = request.header(name, value);
-    }
-    let answer = life.channels.receive("telegram", request.body(press.body.clone().into()).unwrap()).await;
+    let answer = life.answer(&press).await;
     let body: Value = serde_json::from_slice(answer.body()).unwrap();
     assert_eq!((body["method"].as_str(), body["callback_query_id"].as_str()), (Some("answerCallbackQuery"), Some("Q")), "{body}");
     life.end().await;
@@ -202,6 +186,22 @@ async fn nobody_is_called_by_what_a_model_or_a_name_says() {
     life.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mention_without_a_word_answers_no_question() {
+    let desk = Desk::new([Turn::tool("q1", "ask_user", json!({ "question": "Which?" })), Turn::text("thanks")]);
+    let life = desk.open("a").await;
+    assert_eq!(life.deliver(&group("Ev1", "U1", "<@UBOT> choose")).await, 200);
+    desk.see("Which?").await;
+    assert_eq!(life.deliver(&group("Ev2", "U1", "<@UBOT>")).await, 200);
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    assert_eq!(desk.model.requests().len(), 1, "it is still asked");
+    assert_eq!(life.deliver(&group("Ev3", "U1", "blue")).await, 200);
+    desk.see("thanks").await;
+    let second = format!("{:?}", desk.model.requests()[1].messages);
+    assert!(second.contains("blue") && second.contains("without a word"), "{second}");
+    life.end().await;
+}
+
 struct Counts(Arc<AtomicUsize>);
 
 #[async_trait]
@@ -218,19 +218,13 @@ async fn a_session_whose_run_is_recovered_is_prepared_before_its_next_message() 
     let started = Arc::<AtomicUsize>::default();
     let life = desk.open_with("a", Counts(started.clone())).await;
     life.say("Ev1", "hello").await;
-    while desk.model.requests().is_empty() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    desk.told(1).await;
     life.end().await;
     assert_eq!(started.load(Ordering::SeqCst), 1);
     // The controller goes on with the run before any channel looks at the conversation.
     let controller = desk.controller("b");
     controller.init().await.unwrap();
-    let begun = tokio::time::Instant::now();
-    while desk.model.requests().len() < 2 {
-        assert!(begun.elapsed() < PATIENCE);
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    desk.told(2).await;
     let channels = desk.builder("b", controller.clone()).adapter(desk.slack()).hooks(Counts(started.clone())).build().unwrap();
     channels.start().await.unwrap();
     desk.see("one").await;
