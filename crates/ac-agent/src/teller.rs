@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use ac_core::{
-    ErrorInfo, EventBody, Message, MessageId, Part, ToolCallId, ToolCallState, Usage,
+    Clock, ErrorInfo, EventBody, Message, MessageId, Part, ToolCallId, ToolCallState, Usage,
     event::{EndReason, MessageUpdate, PendingKind, QueueItem, QueueKind, Retry},
     message::{ReasoningPart, TextPart},
 };
@@ -188,16 +188,16 @@ impl Teller {
     }
 
     /// Visible text of the open step arrives.
-    pub(crate) fn text(&mut self, snapshot: &RunSnapshot, at: ac_core::Timestamp, index: u32, text: String) {
+    pub(crate) fn text(&mut self, snapshot: &RunSnapshot, clock: &dyn Clock, index: u32, text: String) {
         let id = self.open_message(snapshot);
-        self.show(&id, snapshot, at, Shown { index, kind: ShownKind::Text });
+        self.show(&id, snapshot, clock, Shown { index, kind: ShownKind::Text });
         self.tell(EventBody::MessageUpdate { id, update: MessageUpdate::TextDelta(text) });
     }
 
     /// Thinking of the open step arrives.
-    pub(crate) fn reasoning(&mut self, snapshot: &RunSnapshot, at: ac_core::Timestamp, index: u32, text: String) {
+    pub(crate) fn reasoning(&mut self, snapshot: &RunSnapshot, clock: &dyn Clock, index: u32, text: String) {
         let id = self.open_message(snapshot);
-        let at_index = self.show(&id, snapshot, at, Shown { index, kind: ShownKind::Reasoning });
+        let at_index = self.show(&id, snapshot, clock, Shown { index, kind: ShownKind::Reasoning });
         let update = MessageUpdate::ReasoningDelta { index: at_index, delta: text };
         self.tell(EventBody::MessageUpdate { id, update });
     }
@@ -211,7 +211,7 @@ impl Teller {
     }
 
     /// Makes sure that the part is announced; answers where it stands in the message.
-    fn show(&mut self, id: &MessageId, snapshot: &RunSnapshot, at: ac_core::Timestamp, part: Shown) -> usize {
+    fn show(&mut self, id: &MessageId, snapshot: &RunSnapshot, clock: &dyn Clock, part: Shown) -> usize {
         let known = self.announced.as_ref() == Some(id);
         if let (true, Some(place)) = (known, self.shown.iter().position(|shown| shown.index == part.index)) {
             return place;
@@ -228,7 +228,7 @@ impl Teller {
             return index;
         }
         self.end_message();
-        let mut message = Message::new(id.clone(), ac_core::Role::Assistant, vec![empty], at);
+        let mut message = Message::new(id.clone(), ac_core::Role::Assistant, vec![empty], clock.now());
         message.meta.run = Some(snapshot.run.clone());
         self.announced = Some(id.clone());
         self.shown = vec![part];

@@ -55,6 +55,7 @@ impl Card {
             free_text,
             starter: None,
             at: pending.since,
+            after: None,
             message: None,
             outcome: None,
             item: None,

@@ -94,6 +94,9 @@ pub(crate) struct Card {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) starter: Option<Speaker>,
     pub(crate) at: Timestamp,
+    /// What was posted last by then: the card stands behind it, and lines of the channel that are posted meanwhile may stand behind the card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) after: Option<String>,
     /// The platform's name of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,

@@ -109,13 +109,10 @@ impl Feed {
             reduce(state, &event);
         }
         change(state);
-        let readers = self.bus.readers(&self.session);
-        if readers > 0 || !told.open.is_empty() {
-            self.bus.publish(&self.session, event);
-        } else {
-            self.bus.rest(&self.session);
+        if told.open.is_empty() && self.bus.readers(&self.session) == 0 {
+            return self.bus.rest(&self.session);
         }
-        if readers == 0 {
+        if self.bus.publish(&self.session, event) == 0 {
             return;
         }
         match class {
@@ -207,13 +204,16 @@ impl Feed {
     }
 
     fn view_soon(self: &Arc<Self>, told: &mut Told) {
+        // It is under way; nobody has to look at the clock.
+        if told.timer {
+            told.withheld = true;
+            return;
+        }
         let now = Instant::now();
         match told.next_view {
             Some(due) if now < due => {
                 told.withheld = true;
-                if !told.timer
-                    && let Ok(runtime) = Handle::try_current()
-                {
+                if let Ok(runtime) = Handle::try_current() {
                     told.timer = true;
                     let feed = self.clone();
                     self.tasks.spawn_on(async move { feed.view_at(due).await }, &runtime);

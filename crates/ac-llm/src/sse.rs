@@ -181,7 +181,7 @@ impl Pending {
             }
             b"event" => {
                 self.name.clear();
-                self.name.push_str(&String::from_utf8_lossy(value));
+                self.name.push_str(&lossy(value));
                 self.has_name = true;
             }
             b"" | b"id" | b"retry" => {}
@@ -203,11 +203,16 @@ impl Pending {
     fn dispatch<E>(&mut self, closed: bool, each: &mut impl FnMut(SseEvent<'_>) -> Result<SseFlow, E>) -> Result<SseFlow, E> {
         self.events = self.events.saturating_add(1);
         let name = std::mem::take(&mut self.has_name).then_some(Cow::Borrowed(self.name.as_str()));
-        let flow = each(SseEvent { name, data: String::from_utf8_lossy(&self.data), closed });
+        let flow = each(SseEvent { name, data: lossy(&self.data), closed });
         self.data.clear();
         self.has_data = false;
         flow
     }
+}
+
+/// As [`String::from_utf8_lossy`], which is slow where nothing is wrong.
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 #[cfg(test)]

@@ -108,17 +108,17 @@ impl Driver {
 
     /// Shows what streams and takes it into the answer.
     fn model_event(&mut self, event: ModelEvent) {
-        let at = self.shared.clock.now();
+        let clock = self.shared.clock.as_ref();
         let event = match event {
             ModelEvent::TextDelta { index, text } => {
                 if !text.is_empty() {
-                    self.teller.text(&self.snapshot, at, index, text.clone());
+                    self.teller.text(&self.snapshot, clock, index, text.clone());
                 }
                 ModelEvent::TextDelta { index, text }
             }
             ModelEvent::ReasoningDelta { index, text } => {
                 if !text.is_empty() {
-                    self.teller.reasoning(&self.snapshot, at, index, text.clone());
+                    self.teller.reasoning(&self.snapshot, clock, index, text.clone());
                 }
                 ModelEvent::ReasoningDelta { index, text }
             }

@@ -2,11 +2,15 @@
 
 use ac_core::{EventBody, event::MessageUpdate};
 
+use super::turns::turn;
 use crate::{desk::Desk, gauge::Gauge, row::Row, trouble::Trouble};
 
 pub(super) async fn measure(url: &str, count: usize) -> Result<Vec<Row>, Trouble> {
-    let desk = Desk::durable(url, &format!("deltas-{count}")).await?;
+    let desk = Desk::durable(url, "text").await?;
     let session = desk.controller.create_session("someone").await?;
+    // What a first turn brings into being, above all its connection, is no delta's own.
+    turn(&session).await?;
+    session.switch_model(format!("bench/deltas-{count}").as_str()).await?;
     let mut events = session.subscribe();
     let gauge = Gauge::start();
     let reader = tokio::spawn(async move {

@@ -55,6 +55,7 @@ impl Actor {
             }
             let mut card = Card::of(open, record.next_card, &can);
             card.starter = record.starter_of(&open.run);
+            card.after.clone_from(&record.last);
             // What belongs to the card is remembered in the same write, so it is posted once.
             for (n, text) in plan.iter().cloned().chain(card.overflow(&can)).enumerate() {
                 record.notes.push(Note { key: format!("ask:{}:{n}", open.id), text, at });
@@ -139,7 +140,7 @@ impl Actor {
             match &card.message {
                 None if settled => self.mark_card(card.n, None, true).await?,
                 None => {
-                    let key = self.post_key(&format!("card{}", card.n), card.at).await?;
+                    let key = PostKey { after: card.after.clone(), ..self.post_key(&format!("card{}", card.n), card.at).await? };
                     let message = self.post_card(&key, &post, &can, card.at).await?;
                     self.mark_card(card.n, Some(message), false).await?;
                 }

@@ -72,8 +72,10 @@ impl Default for LocalBus {
 }
 
 impl EventBus for LocalBus {
-    fn publish(&self, session: &SessionId, event: Arc<Event>) {
-        self.ring(session).push(event);
+    fn publish(&self, session: &SessionId, event: Arc<Event>) -> usize {
+        let ring = self.ring(session);
+        ring.push(event);
+        ring.readers()
     }
 
     fn subscribe(&self, session: &SessionId, after: Option<Cursor>) -> BoxStream<'static, BusItem> {
@@ -92,11 +94,11 @@ impl EventBus for LocalBus {
     }
 
     fn readers(&self, session: &SessionId) -> usize {
-        self.rings.get(session).map_or(0, |ring| ring.readers.load(Ordering::Acquire))
+        self.rings.get(session).map_or(0, |ring| ring.readers())
     }
 
     fn rest(&self, session: &SessionId) {
-        self.rings.remove_if(session, |ring| ring.readers.load(Ordering::Acquire) == 0);
+        self.rings.remove_if(session, |ring| ring.readers() == 0);
     }
 
     fn close(&self, session: &SessionId) {
@@ -174,6 +176,10 @@ impl Ring {
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn readers(&self) -> usize {
+        self.readers.load(Ordering::Acquire)
     }
 
     fn push(&self, event: Arc<Event>) {

@@ -23,8 +23,8 @@ pub(super) struct Reading {
     told: Vec<ModelEvent>,
     /// What comes after `told`: the end.
     last: Option<Result<ModelEvent, ModelError>>,
-    /// When the next byte is due.
-    next: Instant,
+    /// When the next byte is due; `None` as long as there are some.
+    next: Option<Instant>,
     total: Instant,
     /// Rings no later than the next byte is due. It is set when it rings, not with each piece.
     alarm: Pin<Box<Sleep>>,
@@ -50,7 +50,7 @@ impl Reading {
             reader: Some(reader),
             told: vec![],
             last: None,
-            next: first,
+            next: Some(first),
             total,
             alarm: Box::pin(sleep_until(first.min(total))),
             cancelled: async move { cancel.cancelled().await }.boxed(),
@@ -78,6 +78,9 @@ impl Reading {
             match body.poll_next_unpin(cx) {
                 Poll::Ready(piece) => self.take(piece),
                 Poll::Pending => {
+                    if self.next.is_none() {
+                        self.waits();
+                    }
                     std::task::ready!(self.alarm.as_mut().poll(cx));
                     self.rung();
                 }
@@ -92,10 +95,7 @@ impl Reading {
         let mut told = std::mem::take(&mut self.told);
         match piece {
             Some(Ok(bytes)) => {
-                self.next = Instant::now() + self.provider.timeouts.idle;
-                if self.alarm.deadline() > self.next {
-                    self.alarm.as_mut().reset(self.next);
-                }
+                self.next = None;
                 match reader.push(&bytes, &mut told) {
                     Ok(true) => {}
                     Ok(false) => self.end(None, &mut told),
@@ -112,9 +112,18 @@ impl Reading {
         self.told = told;
     }
 
+    /// What came is read, and nothing more is there. The clock is looked at now, and not for each piece.
+    fn waits(&mut self) {
+        let next = Instant::now() + self.provider.timeouts.idle;
+        self.next = Some(next);
+        if self.alarm.deadline() > next {
+            self.alarm.as_mut().reset(next);
+        }
+    }
+
     /// The alarm rang: either nothing came for too long, or what came put it off.
     fn rung(&mut self) {
-        let due = self.next.min(self.total);
+        let due = self.next.map_or(self.total, |next| next.min(self.total));
         if Instant::now() < due {
             self.alarm.as_mut().reset(due);
         } else {

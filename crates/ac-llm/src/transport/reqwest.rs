@@ -1,8 +1,8 @@
-use std::time::Duration;
+use std::{task::Poll, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{Stream, StreamExt, stream};
+use futures::{Stream, StreamExt, poll, stream};
 
 use super::{HttpAnswer, Transport, TransportError, TransportErrorKind};
 
@@ -120,17 +120,26 @@ impl Transport for ReqwestTransport {
     }
 }
 
-/// The HTTP client's own task hands over one piece at a time, and goes on when that was taken. Who asks for the next piece at once is
-/// woken for each by way of the scheduler, which wakes another thread with it; who lets that task go on first finds the piece there.
+/// How many pieces of a body are taken in a row at most.
+const BURST: usize = 64;
+
+/// The HTTP client's own task hands over one piece at a time, and goes on when that was taken. Who has one lets that task go on for a
+/// moment before it hands the piece on: what the connection has read is then handed on together, and a burst wakes those who wait for
+/// it once and not for each piece. Where nothing more is there, the moment is one turn of the scheduler.
 fn unhurried(
     pieces: impl Stream<Item = Result<Bytes, TransportError>> + Send + 'static,
 ) -> impl Stream<Item = Result<Bytes, TransportError>> + Send {
-    stream::unfold((Box::pin(pieces), false), |(mut pieces, again)| async move {
-        if again {
+    stream::unfold(Box::pin(pieces.fuse()), |mut pieces| async move {
+        let mut burst = vec![pieces.next().await?];
+        while burst.len() < BURST {
             tokio::task::yield_now().await;
+            let next = poll!(pieces.next());
+            let Poll::Ready(Some(piece)) = next else { break };
+            burst.push(piece);
         }
-        Some((pieces.next().await?, (pieces, true)))
+        Some((stream::iter(burst), pieces))
     })
+    .flatten()
 }
 
 /// The address can hold a key in its query, so it is taken out; whoever asked knows it anyway.
@@ -155,4 +164,46 @@ fn causes<'a>(error: &'a (dyn std::error::Error + 'static)) -> impl Iterator<Ite
 /// The innermost cause says what happened ("connection refused"); the outer ones only that something did.
 fn reason(error: &reqwest::Error) -> String {
     causes(error).last().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{SinkExt, channel::mpsc};
+
+    use super::*;
+
+    /// As an HTTP client does it: a task of its own, which waits with each piece until the one before was taken.
+    fn handed_over(pieces: Vec<Result<Bytes, TransportError>>) -> impl Stream<Item = Result<Bytes, TransportError>> + Send {
+        let (mut give, take) = mpsc::channel(0);
+        tokio::spawn(async move {
+            for piece in pieces {
+                give.send(piece).await.unwrap();
+            }
+        });
+        take
+    }
+
+    #[tokio::test]
+    async fn pieces_come_in_order_and_an_error_after_them() {
+        let broken = || Err(TransportError::new(TransportErrorKind::Broken, "cut"));
+        let pieces = (0..3 * BURST).map(|n| Ok(Bytes::from(n.to_string()))).chain([broken()]).collect();
+        let read: Vec<_> = unhurried(handed_over(pieces)).collect().await;
+        assert_eq!(read.len(), 3 * BURST + 1);
+        assert!(read.iter().take(3 * BURST).enumerate().all(|(n, piece)| *piece.as_ref().unwrap() == n.to_string()));
+        assert!(read.last().unwrap().is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_there_is_not_kept_for_what_is_not() {
+        let later = stream::once(async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            Ok(Bytes::from_static(b"two"))
+        });
+        let mut pieces = Box::pin(unhurried(stream::iter([Ok(Bytes::from_static(b"one"))]).chain(later)));
+        let begun = tokio::time::Instant::now();
+        assert_eq!(pieces.next().await.unwrap().unwrap(), "one");
+        assert!(begun.elapsed().is_zero());
+        assert_eq!(pieces.next().await.unwrap().unwrap(), "two");
+        assert!(pieces.next().await.is_none());
+    }
 }
