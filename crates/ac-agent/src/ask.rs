@@ -20,6 +20,8 @@ pub(crate) enum Command {
         request_context: Option<Map<String, Value>>,
         reply: oneshot::Sender<Result<Accepted, RunError>>,
     },
+    /// To leave the run where it is.
+    Park,
 }
 
 /// Commands that wait for a driver.
@@ -27,7 +29,7 @@ pub(crate) const MAILBOX: usize = 64;
 
 /// The driver will not get to it.
 pub(crate) fn reject(command: Command) {
-    let (Command::Input { reply, .. } | Command::Answer { reply, .. }) = command;
+    let (Command::Input { reply, .. } | Command::Answer { reply, .. }) = command else { return };
     let _ = reply.send(Err(RunError::new(RunErrorKind::Closed, "the run came to rest at this moment")));
 }
 
@@ -36,6 +38,7 @@ impl fmt::Debug for Command {
         f.write_str(match self {
             Self::Input { .. } => "Input",
             Self::Answer { .. } => "Answer",
+            Self::Park => "Park",
         })
     }
 }

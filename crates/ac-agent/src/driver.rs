@@ -316,6 +316,7 @@ impl Driver {
 
     async fn command(&mut self, command: Command) -> Result<Go, RunError> {
         match command {
+            Command::Park => Ok(self.park().await),
             Command::Input { input, reply } => self.answer_command(input, reply).await,
             Command::Answer { pending, answer, request_context, reply } => {
                 let prepared = crate::answer::prepare(

@@ -98,6 +98,14 @@ impl RunHandle {
         let _ = self.status.clone().wait_for(|status| status.ended).await;
     }
 
+    /// Leaves the run where it is: what is in flight is stopped, what waits for people goes on waiting, and whoever answers drives it with a
+    /// host of their own. Returns when the driver is gone.
+    pub async fn park(&self) {
+        // Who is gone needs no telling.
+        let _ = self.commands.send(Command::Park).await;
+        self.ended().await;
+    }
+
     /// Asks the driver; [`RunErrorKind::Closed`] when it is gone.
     pub(crate) async fn ask<T>(&self, command: impl Fn(oneshot::Sender<Result<T, RunError>>) -> Command) -> Result<T, RunError> {
         let gone = || RunError::new(RunErrorKind::Closed, "the run came to rest at this moment");

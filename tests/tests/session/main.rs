@@ -9,6 +9,7 @@ mod histories;
 mod hosts;
 mod memory;
 mod modes;
+mod owners;
 mod permissions;
 mod processes;
 mod registry;

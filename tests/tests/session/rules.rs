@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ac_controller::{ControllerBuilder, Settlement};
+use ac_controller::{ControllerBuilder, Settlement, UserMessage};
 use ac_core::{
     EventBody, PermissionRules, Policy,
     permission::{GrantTarget, Reason, Verdict},
@@ -81,5 +81,21 @@ async fn the_rules_of_the_host_hold_in_every_session_and_mean_something() {
     session.set_call_policy("look(secret)", Some(Policy::Allow)).await.unwrap();
     session.send_message("go").await.unwrap();
     assert_eq!(desk.done(), Vec::<String>::new(), "the link leads to what is denied");
+    controller.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_run_that_asks_nobody_runs_nothing_that_may_be_denied() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk = Desk::new([
+        Turn::tool("c1", "run", run("git $x")).then_tool("c2", "run", run("git push")).then_tool("c3", "run", run("make")),
+        Turn::text("ok"),
+    ]);
+    let controller = open(&desk, "", &folder).build().unwrap();
+    let session = controller.create_session("ann").await.unwrap();
+    session.set_call_policy("run(git push*)", Some(Policy::Deny)).await.unwrap();
+    let submitted = session.submit(UserMessage::new("go").unattended()).await.unwrap();
+    assert_eq!(submitted.settled().await, Settlement::Complete);
+    assert_eq!(desk.done(), ["run make"]);
     controller.shutdown().await;
 }

@@ -188,8 +188,12 @@ impl Session {
         let tasks = self.shared().tasks(thread).await?;
         let mut brought = Brought { usage: head.value.usage, tasks, ..Brought::default() };
         let Some(run) = head.value.active_run else { return Ok(brought) };
-        brought.running = self.shared().runtime.live(&run).is_some_and(|handle| handle.status().segment_open);
         let Some((header, snapshot)) = self.shared().runtime.load(&run).await? else { return Ok(brought) };
+        // What another session does on the thread is told there, and answered there.
+        if header.session != *self.key() || header.controller != self.shared().config.id {
+            return Ok(brought);
+        }
+        brought.running = self.shared().runtime.live(&run).is_some_and(|handle| handle.status().segment_open);
         let mut waits = vec![];
         for (header, snapshot) in self.family(header, snapshot).await? {
             waits.extend(Pending::of_run(&header, &snapshot));
@@ -258,7 +262,7 @@ impl Session {
 
     /// Aborts a run, whoever moves it. Says whether there was something to abort.
     pub(crate) async fn abort_run(&self, run: &RunId, go_on: bool) -> Result<bool, ControllerError> {
-        match self.shared().runtime.deliver(self.host(), run, Input::Abort { go_on }).await {
+        match self.shared().runtime.deliver(self.host_of(run).await?, run, Input::Abort { go_on }).await {
             Ok(_) => Ok(true),
             Err(error) => match error.kind() {
                 RunErrorKind::NotFound | RunErrorKind::Refused(_) => Ok(false),

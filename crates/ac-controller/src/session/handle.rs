@@ -205,6 +205,10 @@ impl Session {
 
     pub(crate) fn check_alive(&self) -> Result<(), ControllerError> {
         self.shared.check_open()?;
+        self.check_deleted()
+    }
+
+    fn check_deleted(&self) -> Result<(), ControllerError> {
         if self.inner.deleted.load(Ordering::Acquire) {
             return Err(ControllerError::new(ControllerErrorKind::SessionDeleted, "this session was deleted; create it again"));
         }
@@ -231,13 +235,20 @@ impl Session {
     pub(crate) async fn refresh(&self) -> Result<Arc<SessionRecord>, ControllerError> {
         let mut slot = self.inner.cell.lock().await;
         let cell = self.loaded(&mut slot).await?;
-        cell.refresh(self.shared.storage.sessions(), &self.inner.id).await?;
+        let changed = cell.refresh(self.shared.storage.sessions(), &self.inner.id).await?;
         let record = cell.record.clone();
-        self.inner.change_view(|view| view.record = record.clone());
+        if changed {
+            self.inner.change_view(|view| {
+                view.record = record.clone();
+                view.show_rules();
+            });
+        }
         Ok(record)
     }
 
     async fn loaded<'a>(&self, slot: &'a mut Option<Cell>) -> Result<&'a mut Cell, ControllerError> {
+        // What was deleted is not written again by who still has it.
+        self.check_deleted()?;
         if slot.is_none() {
             let fresh = self.view().record.as_ref().clone();
             let mut cell = Cell::load(self.shared.storage.sessions(), &self.inner.id, fresh).await?;
@@ -267,14 +278,24 @@ impl Session {
             let mut slot = self.inner.cell.lock().await;
             self.loaded(&mut slot).await?.is_stored()
         };
-        if let Some(thread) = self.thread_id() {
-            self.leave(&thread).await?;
+        for header in self.open_headers().await? {
+            if header.parent.is_none() {
+                self.leave(&header.thread).await?;
+            }
         }
         self.sweep_forks().await?;
-        let mut slot = self.inner.cell.lock().await;
-        self.shared.storage.sessions().delete(&self.inner.id).await?;
-        self.inner.deleted.store(true, Ordering::Release);
-        *slot = None;
+        {
+            let mut slot = self.inner.cell.lock().await;
+            self.shared.storage.sessions().delete(&self.inner.id).await?;
+            self.inner.deleted.store(true, Ordering::Release);
+            *slot = None;
+        }
+        // What waits for a person goes on waiting, but not for this session: its rules and grants are gone, and nobody hears it any more.
+        for header in self.open_headers().await? {
+            if let Some(handle) = self.shared.runtime.live(&header.run) {
+                handle.park().await;
+            }
+        }
         self.inner.feed.close();
         Ok(existed)
     }

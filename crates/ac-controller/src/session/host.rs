@@ -6,7 +6,7 @@ use ac_agent::{ChildProfile, JudgeContext, Judgement, RunError, RunErrorKind, Ru
 use ac_core::{
     Decision, EventBody, ModelError, ModelId, ModelProvider, RunId, ThreadId, ToolDefinition,
     event::EndReason,
-    permission::{Reason, Verdict},
+    permission::{CallVerdict, Reason, Verdict},
     tool::Capabilities,
 };
 use ac_engine::{Outbox, OutboxAction, Profile, RunSnapshot};
@@ -19,7 +19,7 @@ use super::{
     children::only_says_why,
     run::{THREAD_KEY, UNATTENDED_KEY},
 };
-use crate::feed::About;
+use crate::{ControllerError, ControllerErrorKind, feed::About};
 
 struct Host(Session);
 
@@ -27,6 +27,20 @@ impl Session {
     /// What the runs of this session work for.
     pub(crate) fn host(&self) -> Arc<dyn RunHost> {
         Arc::new(Host(self.clone()))
+    }
+
+    /// What a run works for. One on this session's thread may be another session's: that one's rules hold for it, that one hears of it and
+    /// answers it, whoever says something to it.
+    pub(crate) async fn host_of(&self, run: &RunId) -> Result<Arc<dyn RunHost>, ControllerError> {
+        let Some((header, _)) = self.shared().runtime.load(run).await? else { return Ok(self.host()) };
+        if header.controller != self.shared().config.id {
+            let message = format!("a run of the controller `{}` holds this thread; say it there", header.controller);
+            return Err(ControllerError::new(ControllerErrorKind::Run(RunErrorKind::Owned), message));
+        }
+        if header.session == *self.key() {
+            return Ok(self.host());
+        }
+        Ok(self.shared().session(&header.session).host())
     }
 }
 
@@ -45,11 +59,22 @@ impl RunHost for Host {
     }
 
     async fn decide(&self, run: &RunRef, profile: &Profile, definition: &ToolDefinition, args: &Value) -> Decision {
-        let call = self.0.judge_call(&definition.name, args, &self.capabilities(run)).await;
+        // Another process may have laid down rules, or this one may not have read those of the session yet. Where they cannot be read,
+        // nobody can tell what is denied.
+        let call = match self.0.refresh().await {
+            Ok(_) => self.0.judge_call(&definition.name, args, &self.capabilities(run)).await,
+            Err(error) => {
+                tracing::warn!(run = %run.run, code = error.code(), "the rules of the session cannot be read: {error}");
+                Some(CallVerdict::Unclear)
+            }
+        };
         let mut decision = self.0.decide_in(definition, Some(&profile.tools), call);
-        // Where nobody can be asked, the run was started as one that does not ask.
+        // Where nobody can be asked, the run was started as one that does not ask. What may be denied is then denied.
         if decision.verdict == Verdict::Ask && profile.host.get(UNATTENDED_KEY).and_then(Value::as_bool) == Some(true) {
-            decision = Decision { verdict: Verdict::Allow, reason: Reason::Yolo };
+            decision = match decision.reason {
+                Reason::CallUnclear => Decision { verdict: Verdict::Deny, reason: Reason::CallUnclear },
+                _ => Decision { verdict: Verdict::Allow, reason: Reason::Yolo },
+            };
         } else if decision.verdict == Verdict::Ask && only_says_why(profile, &definition.name) {
             decision = Decision { verdict: Verdict::Allow, reason: Reason::Default };
         }

@@ -32,7 +32,7 @@ impl Session {
             return Ok(None);
         }
         let thread = self.bound_thread().await?;
-        match self.shared().runtime.take_over(self.host(), &run).await {
+        match self.shared().runtime.take_over(self.host_of(&run).await?, &run).await {
             Ok(handle) => {
                 self.watch_end(&run, &thread);
                 Ok(Some(handle))

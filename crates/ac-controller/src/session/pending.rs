@@ -108,19 +108,26 @@ impl Shared {
     /// runs, whatever others have.
     async fn open_runs(&self, session: Option<&SessionKey>) -> Result<Vec<(RunHeader, RunSnapshot)>, ControllerError> {
         let mut runs = vec![];
+        for header in self.open_headers(session).await? {
+            if !header.pending.is_empty() {
+                // It may have closed since it was listed.
+                runs.extend(self.runtime.load(&header.run).await?);
+            }
+        }
+        Ok(runs)
+    }
+
+    /// The open runs of one session or of all of this controller.
+    async fn open_headers(&self, session: Option<&SessionKey>) -> Result<Vec<RunHeader>, ControllerError> {
+        let mut headers = vec![];
         let session = session.map(|key| SessionId { controller: self.config.id.clone(), key: key.clone() });
         let mut query = OpenRuns { session, limit: PAGE, ..OpenRuns::default() };
         loop {
             let page = self.storage.runs().open(&query).await?;
-            for header in page.items {
-                if header.controller == self.config.id && !header.pending.is_empty() {
-                    // It may have closed since it was listed.
-                    runs.extend(self.runtime.load(&header.run).await?);
-                }
-            }
+            headers.extend(page.items.into_iter().filter(|header| header.controller == self.config.id));
             match page.next {
                 Some(next) => query.after = Some(next),
-                None => return Ok(runs),
+                None => return Ok(headers),
             }
         }
     }
@@ -185,6 +192,8 @@ impl Session {
         if header.session != *self.key() || header.controller != self.shared().config.id {
             return Err(ControllerError::not_pending(id));
         }
+        // What follows from the answer is decided by the session's rules: they must be known.
+        self.refresh().await?;
         let transient = &self.shared().transient;
         let (request_context, replaced) = match request_context {
             Some(context) => {
@@ -255,6 +264,11 @@ impl Session {
     /// As [`Session::answer`].
     pub async fn decline(&self, id: &PendingId, reason: Option<String>) -> Result<Accepted, ControllerError> {
         self.answer(id, Answer::Decline { reason }).await
+    }
+
+    /// The open runs that this session started, on whatever thread.
+    pub(crate) async fn open_headers(&self) -> Result<Vec<RunHeader>, ControllerError> {
+        self.shared().open_headers(Some(self.key())).await
     }
 
     /// The reference's way to decide: without an id the one open approval is meant; with one, that call's. Never an in-doubt call.

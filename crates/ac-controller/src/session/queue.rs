@@ -123,7 +123,7 @@ impl Session {
             return Ok(());
         }
         let Some(run) = self.active_run(&thread).await? else { return Err(not_found()) };
-        match self.shared().runtime.deliver(self.host(), &run, Input::Withdraw { message: id.clone() }).await {
+        match self.shared().runtime.deliver(self.host_of(&run).await?, &run, Input::Withdraw { message: id.clone() }).await {
             Ok(_) => Ok(()),
             Err(error) if matches!(error.kind(), ac_agent::RunErrorKind::Refused(_)) => Err(not_found()),
             Err(error) => Err(error.into()),

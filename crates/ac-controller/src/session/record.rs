@@ -152,15 +152,14 @@ impl Cell {
         self.version.is_some()
     }
 
-    /// Reads again what another process may have written.
-    pub(crate) async fn refresh(&mut self, store: &dyn SessionStore, id: &SessionId) -> Result<(), ControllerError> {
-        if let Some(Stored { version, value }) = store.load(id).await?
-            && self.version != Some(version)
-        {
-            self.record = Arc::new(read(&value)?);
-            self.version = Some(version);
-        }
-        Ok(())
+    /// Reads again what another process may have written. Says whether it had.
+    pub(crate) async fn refresh(&mut self, store: &dyn SessionStore, id: &SessionId) -> Result<bool, ControllerError> {
+        let Some(Stored { version, value }) = store.load(id).await?.filter(|stored| self.version != Some(stored.version)) else {
+            return Ok(false);
+        };
+        self.record = Arc::new(read(&value)?);
+        self.version = Some(version);
+        Ok(true)
     }
 
     /// Changes the record by compare-and-set. `change` runs again on what another process wrote; it says whether there is something to

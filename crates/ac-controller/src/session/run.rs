@@ -231,7 +231,7 @@ impl Session {
             None => None,
         };
         let run = run.ok_or_else(|| ControllerError::not_pending(call))?;
-        self.shared().runtime.deliver(self.host(), &run, Input::CancelCall { call: call.clone() }).await?;
+        self.shared().runtime.deliver(self.host_of(&run).await?, &run, Input::CancelCall { call: call.clone() }).await?;
         Ok(())
     }
 
@@ -289,7 +289,7 @@ impl Session {
         if self.is_at_work(run).await? {
             while_active(&mut message);
         }
-        match self.shared().runtime.deliver(self.host(), run, Input::Message { message, decline }).await {
+        match self.shared().runtime.deliver(self.host_of(run).await?, run, Input::Message { message, decline }).await {
             Ok(_) => {
                 // The run has a context of its own.
                 self.shared().transient.forget(id.as_str());
@@ -321,7 +321,7 @@ impl Session {
             if !finished {
                 return Ok(Some(run));
             }
-            match self.shared().runtime.take_over(self.host(), &run).await {
+            match self.shared().runtime.take_over(self.host_of(&run).await?, &run).await {
                 Ok(handle) => {
                     handle.ended().await;
                 }
@@ -344,6 +344,8 @@ impl Session {
     pub(crate) async fn start_run(&self, start: Start) -> Result<Submitted, ControllerError> {
         let Start { thread, message, request_context, from_queue, unattended } = start;
         self.settle_outbox().await?;
+        // Mode, model and rules as they are now, whichever process changed them.
+        self.refresh().await?;
         let prepared = self.shared().mode(&self.mode())?;
         let notes = self.notes(&thread, &message.id).await;
         let mut profile = self.profile(prepared, &thread, request_context)?;

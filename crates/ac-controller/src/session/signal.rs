@@ -93,7 +93,7 @@ impl Session {
     /// Gives a message to an open run, without declining anything. Says whether the run took it; one that ended meanwhile did not.
     pub(crate) async fn hand_over(&self, run: &RunId, message: &Message) -> Result<bool, ControllerError> {
         let input = Input::Message { message: message.clone(), decline: false };
-        match self.shared().runtime.deliver(self.host(), run, input).await {
+        match self.shared().runtime.deliver(self.host_of(run).await?, run, input).await {
             Ok(_) => Ok(true),
             Err(error) => match error.kind() {
                 RunErrorKind::NotFound | RunErrorKind::Refused(Refusal::Finished) => Ok(false),
