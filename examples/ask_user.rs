@@ -18,10 +18,9 @@ use serde_json::Value;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let task = std::env::args().nth(1).unwrap_or_else(|| "Tell me about lighthouses".into());
-    let model: Arc<dyn ModelProvider> = Arc::new(Guide::new());
     let controller = AgentController::builder()
         .storage(Arc::new(MemoryStorage::new()))
-        .models(move |_: &ModelId| Ok(model.clone()))
+        .provider(Guide::new())
         .agent(AgentConfig::new("helper").instructions("Ask when something is not clear.").tools([Arc::new(AskUser) as Arc<dyn Tool>]))
         .mode(Mode::new("chat").model("demo/guide"))
         .build()?;

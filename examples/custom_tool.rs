@@ -78,10 +78,9 @@ impl Tool for ChooseSeat {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let task = std::env::args().nth(1).unwrap_or_else(|| r#"weather {"city": "Oslo"}"#.into());
-    let model: Arc<dyn ModelProvider> = Arc::new(Guide::new());
     let controller = AgentController::builder()
         .storage(Arc::new(MemoryStorage::new()))
-        .models(move |_: &ModelId| Ok(model.clone()))
+        .provider(Guide::new())
         .agent(AgentConfig::new("clerk").tools([weather(), Arc::new(ChooseSeat) as Arc<dyn Tool>]))
         .mode(Mode::new("desk").model("demo/guide"))
         .build()?;

@@ -35,10 +35,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 async fn work(folder: PathBuf) -> Result<(), Box<dyn Error>> {
     let files = Arc::new(Workspace::local(&folder)?);
-    let model: Arc<dyn ModelProvider> = Arc::new(Guide::new());
     let controller = AgentController::builder()
         .storage(Arc::new(SledStorage::open(folder.join(".agent")).await?))
-        .models(move |_: &ModelId| Ok(model.clone()))
+        .provider(Guide::new())
         .agent(AgentConfig::new("coder").tools(workspace::tools(files, Default::default())))
         .mode(Mode::new("build").model("demo/guide"))
         .build()?;

@@ -34,10 +34,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 async fn work(folder: PathBuf, task: String) -> Result<(), Box<dyn Error>> {
     let files = Arc::new(Workspace::local(&folder)?);
-    let model: Arc<dyn ModelProvider> = Arc::new(Guide::new());
     let controller = AgentController::builder()
         .storage(Arc::new(MemoryStorage::new()))
-        .models(move |_: &ModelId| Ok(model.clone()))
+        .provider(Guide::new())
         .agent(
             AgentConfig::new("coder")
                 .instructions("You are a careful programmer.")

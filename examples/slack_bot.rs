@@ -47,12 +47,11 @@ async fn serve(folder: PathBuf, port: u16) -> Result<(), Box<dyn Error>> {
     let button_key = secret("SLACK_BUTTON_KEY")?;
 
     let files = Arc::new(Workspace::local(&folder)?);
-    let model: Arc<dyn ModelProvider> = Arc::new(Guide::new());
     let storage: Arc<dyn Storage> = Arc::new(SledStorage::open(folder.join(".agent")).await?);
     let controller = AgentController::builder()
         .id("bot")
         .storage(storage.clone())
-        .models(move |_: &ModelId| Ok(model.clone()))
+        .provider(Guide::new())
         .agent(AgentConfig::new("bot").tools(workspace::tools(files, Default::default())).tools([Arc::new(AskUser) as Arc<dyn Tool>]))
         .mode(Mode::new("build").model("demo/guide"))
         .build()?;

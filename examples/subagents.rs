@@ -21,10 +21,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let task = task.unwrap_or_else(|| r#"subagent {"agentType": "explore", "task": "What is in this folder?"}"#.into());
 
     let files = Arc::new(Workspace::local(folder)?);
-    let model: Arc<dyn ModelProvider> = Arc::new(Guide::new());
     let controller = AgentController::builder()
         .storage(Arc::new(MemoryStorage::new()))
-        .models(move |_: &ModelId| Ok(model.clone()))
+        .provider(Guide::new())
         .agent(AgentConfig::new("lead").instructions("Hand questions about the folder to `explore`."))
         .workspace_tools(workspace::tools(files, Default::default()))
         .subagent(

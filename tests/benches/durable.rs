@@ -8,8 +8,8 @@ use std::{
 
 use ac_controller::{AgentConfig, AgentController, Limits, Mode, SystemClock};
 use ac_core::{
-    Decision, Message, ModelId, ModelProvider, Part, PendingId, SessionKey, Timestamp, Tool, ToolCallPart, ToolCategory, ToolContext,
-    ToolDefinition, ToolEffect, ToolError, ToolOutcome, ToolOutput,
+    Decision, Message, Part, PendingId, SessionKey, Timestamp, Tool, ToolCallPart, ToolCategory, ToolContext, ToolDefinition, ToolEffect,
+    ToolError, ToolOutcome, ToolOutput,
     model::Finish,
     permission::{Reason, Verdict},
 };
@@ -51,7 +51,6 @@ impl Tool for Bell {
 }
 
 fn controller(store: Arc<SledStorage>, url: &str, bell: Arc<Notify>) -> AgentController {
-    let model: Arc<dyn ModelProvider> = Arc::new(OpenAiCompatible::new(url, Arc::new(ReqwestTransport::new().unwrap())));
     let mut limits = Limits::default();
     // The same call is made in each sample, and the step budget must hold them all.
     (limits.repeats, limits.steps) = (None, 10_000);
@@ -60,7 +59,7 @@ fn controller(store: Arc<SledStorage>, url: &str, bell: Arc<Notify>) -> AgentCon
         .limits(limits)
         .storage(store)
         .clock(Arc::new(SystemClock))
-        .models(move |_: &ModelId| Ok(model.clone()))
+        .provider(OpenAiCompatible::new(url, Arc::new(ReqwestTransport::new().unwrap())))
         .agent(AgentConfig::new("agent").instructions("Work.").tools([Arc::new(Bell(bell)) as Arc<dyn Tool>]))
         .mode(Mode::new("build").model("scripted/builder"))
         .default_mode("build")

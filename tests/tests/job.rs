@@ -39,7 +39,6 @@ impl Project {
         let mut commands = LocalSandboxOptions::default();
         commands.isolation = Isolation::Off;
         let files = Arc::new(Workspace::local_with(self.work(), LocalFilesystemOptions::default(), commands).unwrap());
-        let model: Arc<dyn ModelProvider> = Arc::new(Guide::new());
         let agent = AgentConfig::new("coder")
             .instructions("You are careful.")
             .tools(tools(files, WorkspaceToolOptions::default()))
@@ -48,7 +47,7 @@ impl Project {
             .storage(Arc::new(SledStorage::open(self.root.path().join("store")).await.unwrap()))
             .clock(Arc::new(self.clock.clone()))
             .ids(self.ids.clone())
-            .models(move |_: &ModelId| Ok(model.clone()))
+            .provider(Guide::new())
             .agent(agent)
             .mode(
                 Mode::new("plan")

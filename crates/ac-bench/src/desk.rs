@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ac_controller::{AgentConfig, AgentController, Mode};
-use ac_core::{ModelId, ModelProvider, Tool, ToolCategory, ToolContext, ToolDefinition, ToolEffect, ToolError, ToolOutcome, ToolOutput};
+use ac_core::{Tool, ToolCategory, ToolContext, ToolDefinition, ToolEffect, ToolError, ToolOutcome, ToolOutput};
 use ac_llm::{OpenAiCompatible, ReqwestTransport};
 use ac_storage::{MemoryStorage, SledOptions, Storage};
 use ac_tools::AskUser;
@@ -33,14 +33,13 @@ impl Desk {
     }
 
     fn on(storage: Arc<dyn Storage>, folder: Option<TempDir>, url: &str, model: &str) -> Result<Self, Trouble> {
-        let provider: Arc<dyn ModelProvider> = Arc::new(OpenAiCompatible::new(url, Arc::new(ReqwestTransport::new()?)));
         let mut settings = ac_controller::RuntimeSettings::default();
         // The window of the reference.
         settings.history = Some(40);
         let controller = AgentController::builder()
             .id("bench")
             .storage(storage)
-            .models(move |_: &ModelId| Ok(provider.clone()))
+            .provider(OpenAiCompatible::new(url, Arc::new(ReqwestTransport::new()?)))
             .runtime(settings)
             .agent(AgentConfig::new("agent").instructions("Work.").tools([Arc::new(AskUser) as Arc<dyn Tool>, Arc::new(Note)]))
             .mode(Mode::new("build").instructions("Build.").model(format!("bench/{model}")))

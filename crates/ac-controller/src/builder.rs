@@ -2,7 +2,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use ac_agent::RuntimeSettings;
 use ac_core::{
-    Clock, ControllerId, Ids, ModeId, ModelId, PermissionRules, Tool,
+    Clock, ControllerId, Ids, ModeId, ModelId, ModelProvider, PermissionRules, Tool,
     permission::{CallRules, DefaultPolicies},
     tool::Capabilities,
 };
@@ -229,6 +229,12 @@ impl ControllerBuilder {
     pub fn models(mut self, router: impl ModelRouter) -> Self {
         self.router = Some(Arc::new(router));
         self
+    }
+
+    /// The one provider of all models, whatever they are called. For several there is [`ControllerBuilder::models`].
+    pub fn provider(self, provider: impl ModelProvider) -> Self {
+        let provider: Arc<dyn ModelProvider> = Arc::new(provider);
+        self.models(move |_: &ModelId| Ok(provider.clone()))
     }
 
     /// What happens to tools that no rule and no grant names.

@@ -6,10 +6,7 @@ use std::{
 };
 
 use ac_controller::{AgentConfig, AgentController, ControllerBuilder, Mode, RuntimeSettings, Session, Subscription};
-use ac_core::{
-    Event, EventBody, ModelId, ModelProvider, Tool, ToolCategory, ToolContext, ToolDefinition, ToolEffect, ToolError, ToolOutcome,
-    ToolOutput,
-};
+use ac_core::{Event, EventBody, Tool, ToolCategory, ToolContext, ToolDefinition, ToolEffect, ToolError, ToolOutcome, ToolOutput};
 use ac_llm::{OpenAiCompatible, ReqwestTransport};
 use ac_storage::{MemoryStorage, Storage};
 use ac_testkit::{ManualClock, ScriptedServer, SequentialIds, Transcript, Turn};
@@ -38,8 +35,6 @@ impl Desk {
 
     /// A life of the process. Each has ids of its own.
     pub(crate) fn builder(&self, life: &str) -> ControllerBuilder {
-        let model: Arc<dyn ModelProvider> =
-            Arc::new(OpenAiCompatible::new(self.server.base_url(), Arc::new(ReqwestTransport::new().unwrap())));
         let ids = if life.is_empty() { SequentialIds::new() } else { SequentialIds::prefixed(format!("{life}-")) };
         let mut settings = RuntimeSettings::default();
         settings.grace = Duration::from_millis(50);
@@ -48,7 +43,7 @@ impl Desk {
             .storage(self.storage.clone())
             .clock(Arc::new(self.clock.clone()))
             .ids(Arc::new(ids))
-            .models(move |_: &ModelId| Ok(model.clone()))
+            .provider(OpenAiCompatible::new(self.server.base_url(), Arc::new(ReqwestTransport::new().unwrap())))
             .runtime(settings)
             .agent(AgentConfig::new("agent").instructions("AGENT").tools(self.tools()))
     }

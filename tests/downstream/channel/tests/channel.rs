@@ -10,10 +10,9 @@ use tokio::{sync::mpsc, time::timeout};
 #[tokio::test]
 async fn a_page_is_answered() {
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
-    let model: Arc<dyn ModelProvider> = Arc::new(Guide::new());
     let controller = AgentController::builder()
         .storage(Arc::clone(&storage))
-        .models(move |_: &ModelId| Ok(model.clone()))
+        .provider(Guide::new())
         .agent(AgentConfig::new("helper"))
         .mode(Mode::new("chat").model("demo/guide"))
         .build()

@@ -10,11 +10,10 @@ use tokio::{
 
 #[tokio::test]
 async fn own_routes_and_the_controllers_stand_side_by_side() {
-    let model: Arc<dyn ModelProvider> = Arc::new(Guide::new());
     let controller = AgentController::builder()
         .id("clerks")
         .storage(Arc::new(MemoryStorage::new()))
-        .models(move |_: &ModelId| Ok(model.clone()))
+        .provider(Guide::new())
         .agent(AgentConfig::new("clerk"))
         .mode(Mode::new("desk").model("demo/guide"))
         .build()

@@ -6,10 +6,9 @@ use agent_controller::{llm::demo::Guide, prelude::*};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let model: Arc<dyn ModelProvider> = Arc::new(Guide::new());
     let controller = AgentController::builder()
         .storage(Arc::new(MemoryStorage::new()))
-        .models(move |_: &ModelId| Ok(model.clone()))
+        .provider(Guide::new())
         .agent(AgentConfig::new("helper"))
         .mode(Mode::new("chat").model("demo/guide"))
         .build()?;

@@ -7,10 +7,9 @@ use model::Shout;
 
 #[tokio::test]
 async fn what_it_says_reaches_the_reader() {
-    let model: Arc<dyn ModelProvider> = Arc::new(Shout);
     let controller = AgentController::builder()
         .storage(Arc::new(MemoryStorage::new()))
-        .models(move |_: &ModelId| Ok(model.clone()))
+        .provider(Shout)
         .agent(AgentConfig::new("echo"))
         .mode(Mode::new("chat").model("shout/one"))
         .build()

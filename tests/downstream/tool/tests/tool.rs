@@ -6,10 +6,9 @@ use agent_controller::{llm::demo::Guide, prelude::*};
 
 #[tokio::test]
 async fn a_model_calls_it() {
-    let model: Arc<dyn ModelProvider> = Arc::new(Guide::new());
     let controller = AgentController::builder()
         .storage(Arc::new(MemoryStorage::new()))
-        .models(move |_: &ModelId| Ok(model.clone()))
+        .provider(Guide::new())
         .agent(AgentConfig::new("meter").tools([tool::convert()]))
         .mode(Mode::new("desk").model("demo/guide"))
         .build()

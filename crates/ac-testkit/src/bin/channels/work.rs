@@ -8,7 +8,7 @@ use std::{
 
 use ac_channels::{ChannelRegistry, Channels, Discord, Slack, Telegram};
 use ac_controller::{AgentConfig, AgentController, Mode, RuntimeSettings};
-use ac_core::{ModelId, ModelProvider, Tool};
+use ac_core::Tool;
 use ac_storage::{Durability, SledOptions, Storage};
 use ac_testkit::platforms::sign;
 use serde::{Deserialize, Serialize};
@@ -58,12 +58,11 @@ pub(crate) async fn channels(work: &Work, storage: Arc<dyn Storage>) -> Result<C
     settings.lease = LEASE;
     settings.grace = LEASE / 6;
     settings.poll = LEASE / 4;
-    let model: Arc<dyn ModelProvider> = Arc::new(Answering);
     let tools: [Arc<dyn Tool>; 1] = [Arc::new(Write_(work.dir.join("written.txt")))];
     let controller = AgentController::builder()
         .id("desk")
         .storage(storage.clone())
-        .models(move |_: &ModelId| Ok(model.clone()))
+        .provider(Answering)
         .runtime(settings)
         .agent(AgentConfig::new("agent").tools(tools))
         .mode(Mode::new("chat").model("scripted/model"))

@@ -7,7 +7,7 @@ use std::{
 };
 
 use ac_controller::{AgentConfig, AgentController, Mode, RuntimeSettings, Subagent};
-use ac_core::{ModelId, ModelProvider, Tool};
+use ac_core::Tool;
 use ac_llm::{OpenAiCompatible, ReqwestTransport};
 use ac_storage::{Durability, SledOptions, SledStorage, Storage};
 
@@ -71,7 +71,6 @@ pub(crate) fn controller(
     url: &str,
     lease: Duration,
 ) -> Result<AgentController, Failure> {
-    let model: Arc<dyn ModelProvider> = Arc::new(OpenAiCompatible::new(url, Arc::new(ReqwestTransport::new()?)));
     let mut settings = RuntimeSettings::default();
     settings.lease = lease;
     settings.grace = lease / 6;
@@ -79,7 +78,7 @@ pub(crate) fn controller(
     let controller = AgentController::builder()
         .id("crash")
         .storage(storage)
-        .models(move |_: &ModelId| Ok(model.clone()))
+        .provider(OpenAiCompatible::new(url, Arc::new(ReqwestTransport::new()?)))
         .runtime(settings)
         .agent(AgentConfig::new("agent").instructions("Work.").tools(tools))
         .mode(Mode::new("build").model("scripted/builder"))
