@@ -123,6 +123,28 @@ async fn a_difference_that_is_not_listed_fails_and_so_does_one_that_is_listed_an
     assert!(matches!(compare::compare(&ours, &ours, &listed), Verdict::Failed(why) if why[0].starts_with("listed, and no longer so")));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn which_of_two_subagents_asks_first_is_no_difference_and_what_they_are_asked_is_one() {
+    let asks = |n: u32, task: &str, more: &[&str]| {
+        let mut messages = vec![json!({ "role": "system", "content": "SUB" }), json!({ "role": "user", "content": task })];
+        messages.extend(more.iter().map(|text| json!({ "role": "assistant", "content": text })));
+        json!({ "n": n, "model": "sub", "tools": [], "messages": messages })
+    };
+    let mut ours = play("message_per_step").await;
+    let begun = |task: &str| json!({ "k": "event", "s": "s", "type": "subagent_start", "task": task });
+    ours.events.extend(["one", "two"].map(begun));
+    let mut golden = ours.clone();
+    golden.last["requestsSummary"] = json!([asks(1, "one", &[]), asks(2, "two", &[])]);
+    ours.last["requestsSummary"] = json!([asks(1, "two", &[]), asks(2, "one", &[])]);
+    assert_eq!(compare::differences(&golden, &ours), []);
+    ours.last["requestsSummary"] = json!([asks(1, "two", &[]), asks(2, "two", &[])]);
+    assert_eq!(compare::differences(&golden, &ours).len(), 1);
+    // One that goes on with what the other said has its place.
+    golden.last["requestsSummary"] = json!([asks(1, "one", &[]), asks(2, "one", &["more"])]);
+    ours.last["requestsSummary"] = json!([asks(1, "one", &["more"]), asks(2, "one", &[])]);
+    assert!(!compare::differences(&golden, &ours).is_empty());
+}
+
 /// All of them at once, since each mostly waits. One that fails among the others is played once more alone: its moments are real time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn golden_scenarios_are_the_same_in_substance_or_differ_as_listed() {

@@ -1,6 +1,6 @@
 //! One form for both sides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -49,8 +49,14 @@ pub fn fold(recording: &Recording) -> Folded {
     if let Some(error) = recording.last.get("driverError").and_then(Value::as_str) {
         out.insert("driver error".to_owned(), vec![error.to_owned()]);
     }
-    for request in list(&recording.last, "requestsSummary") {
-        out.insert(format!("request {}", request.get("n").cloned().unwrap_or_default()), self::request(request, &names));
+    let requests = list(&recording.last, "requestsSummary");
+    let mut asked: Vec<_> = requests.iter().map(|request| self::request(request, &names)).collect();
+    // Which of several subagents asks first is a matter of the moment.
+    let begun = recording.events.iter().filter(|line| text(line, "type") == "subagent_start");
+    let tasks: BTreeSet<String> = begun.map(|line| brief(&format!("user {}", text(line, "task")))).collect();
+    asked.chunk_by_mut(|one, other| side_by_side(one, other, &tasks)).for_each(<[_]>::sort);
+    for (request, asked) in requests.iter().zip(asked) {
+        out.insert(format!("request {}", request.get("n").cloned().unwrap_or_default()), asked);
     }
     out.insert("unused turns".to_owned(), list(&recording.last, "unusedTurns").iter().map(Value::to_string).collect());
     let sessions = recording.last.get("sessions").and_then(Value::as_object);
@@ -140,6 +146,12 @@ fn run_state(state: &Value, open: &BTreeMap<&str, bool>, recording: &Recording, 
         }
     }
     line
+}
+
+/// Two subagents at their tasks, equally far: neither waits for the other.
+fn side_by_side(one: &[String], other: &[String], tasks: &BTreeSet<String>) -> bool {
+    let task = |lines: &[String]| lines.iter().find(|line| tasks.contains(*line)).cloned();
+    one.len() == other.len() && task(one).zip(task(other)).is_some_and(|(one, other)| one != other)
 }
 
 fn request(request: &Value, names: &Names) -> Vec<String> {
