@@ -7,8 +7,9 @@ use crate::SessionId;
 
 /// Number of the layout of keys. A store with a greater number belongs to a newer program.
 ///
-/// 2: open runs are listed by session too, and long texts stand in rows of their own.
-pub(crate) const LAYOUT: u32 = 2;
+/// 2: open runs are listed by session too, and long texts stand in rows of their own. 3: the index of ids of a copied thread is in blocks,
+/// which a program that does not know them would take for rows of no kind, and their messages for new ones.
+pub(crate) const LAYOUT: u32 = 3;
 
 /// `!layout`: the layout row.
 pub(crate) fn layout() -> Vec<u8> {
@@ -109,8 +110,7 @@ pub(crate) fn read_position(key: &[u8]) -> Option<u64> {
 
 /// The thread and the position in the key of a message.
 pub(crate) fn read_message(key: &[u8]) -> Option<(ThreadId, u64)> {
-    let (thread, rest) = read_text(key.get(2..)?)?;
-    Some((thread.into(), u64::from_be_bytes(rest.try_into().ok()?)))
+    read_numbered(key)
 }
 
 /// The thread and the message in the key of a position.
@@ -128,7 +128,22 @@ pub(crate) fn read_child(key: &[u8]) -> Option<(RunId, ThreadId)> {
     read_pair(key).map(|(run, thread)| (run.into(), thread.into()))
 }
 
-/// `n/` positions by message id, of a thread.
+/// `i/` blocks of the index of ids, of a copied thread.
+pub(crate) fn blocks(thread: &ThreadId) -> Vec<u8> {
+    Key::new(b"i/").text(thread.as_str()).done()
+}
+
+/// `i/` one of them.
+pub(crate) fn block(thread: &ThreadId, number: u64) -> Vec<u8> {
+    Key::new(b"i/").text(thread.as_str()).number(number).done()
+}
+
+/// The thread and the number in the key of a block.
+pub(crate) fn read_block(key: &[u8]) -> Option<(ThreadId, u64)> {
+    read_numbered(key)
+}
+
+/// `n/` positions by message id, of a thread: of messages that did not come with a copy.
 pub(crate) fn positions(thread: &ThreadId) -> Vec<u8> {
     Key::new(b"n/").text(thread.as_str()).done()
 }
@@ -276,6 +291,11 @@ pub(crate) fn read_id(prefix: &[u8], key: &[u8]) -> Option<String> {
         (id, []) => Some(id),
         _ => None,
     }
+}
+
+fn read_numbered(key: &[u8]) -> Option<(ThreadId, u64)> {
+    let (thread, rest) = read_text(key.get(2..)?)?;
+    Some((thread.into(), u64::from_be_bytes(rest.try_into().ok()?)))
 }
 
 fn read_pair(key: &[u8]) -> Option<(String, String)> {

@@ -113,9 +113,9 @@ impl<K: Kv> KvStorage<K> {
         Err(self.contended("layout"))
     }
 
-    /// Adds what rows of an older layout lack. May be done twice.
+    /// Adds what rows of an older layout lack: of the first one, the lists of open runs by session. May be done twice.
     pub(crate) async fn upgrade(&self, from: u32) -> Result<(), StorageError> {
-        if from >= keys::LAYOUT {
+        if from >= 2 {
             return Ok(());
         }
         let mut last = None;

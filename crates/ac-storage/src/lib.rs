@@ -7,6 +7,7 @@
 //! What it must not know: the inner shape of runs and sessions (they are opaque bodies here), models, tools.
 #![deny(missing_docs)]
 
+mod blocks;
 pub mod domain;
 mod error;
 mod keys;

@@ -7,7 +7,10 @@ use ac_core::{Message, ResourceId, ThreadId, Timestamp};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 
-use crate::{Lease, RunHeader, RunRecord, StorageError, StorageErrorKind, ThreadHead, ThreadRecord, Versioned};
+use crate::{
+    Lease, RunHeader, RunRecord, StorageError, StorageErrorKind, ThreadHead, ThreadRecord, Versioned,
+    blocks::{Block, Blocks},
+};
 
 /// Turns a row of one schema into the next one. Pure; `None` when the row does not have the form of its schema.
 pub(crate) type Step = fn(Value) -> Option<Value>;
@@ -26,8 +29,14 @@ impl Row for ThreadRecord {
     const KIND: &'static str = "thread";
 }
 
+/// Schema 2 of a head: the index of ids may be in blocks. In a head of schema 1 it is not. A program that would not keep what the head says
+/// of them must not write it.
+const MAY_HAVE_BLOCKS: &[Step] = &[Some];
+
 impl Row for HeadRow {
     const KIND: &'static str = "head";
+    const STEPS: &'static [Step] = MAY_HAVE_BLOCKS;
+    const SAME_SINCE: u32 = 1;
 }
 
 /// Schema 2 of a row: long texts may stand in rows of their own. One of schema 1 has none of those.
@@ -45,6 +54,10 @@ impl Row for LargeText {
 
 impl Row for Position {
     const KIND: &'static str = "message position";
+}
+
+impl Row for Block {
+    const KIND: &'static str = "message positions";
 }
 
 impl Row for RunRecord {
@@ -81,7 +94,7 @@ impl Row for Mark {
     const KIND: &'static str = "index";
 }
 
-/// A head, and what is needed to move its entry in the list of the resource's threads.
+/// A head, what is needed to move its entry in the list of the resource's threads, and what is needed to find a message by its id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HeadRow {
     /// The head.
@@ -89,6 +102,9 @@ pub(crate) struct HeadRow {
     /// In whose list the thread is; `None` when in none (threads of child runs).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) resource: Option<ResourceId>,
+    /// Those of the index of ids that came with a copy; `None` in a thread that is no copy, and in a copy of nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) blocks: Option<Blocks>,
 }
 
 /// Where a message stands.

@@ -1,14 +1,17 @@
 //! Whether a store is what it should be, and mending what can be derived.
 
+mod index;
+
 use std::collections::BTreeMap;
 
 use ac_core::{Message, ThreadId};
 
 use crate::{
     Expect, Kv, KvStorage, Lease, RunHeader, RunRecord, RunStage, Scan, StorageError, StorageErrorKind, ThreadRecord, Versioned, Write,
+    blocks::Blocks,
     keys::{self, Follows},
     large::{self, Cut},
-    row::{self, ClosedRun, HeadRow, LargeText, Mark, Position, Row, RunOfThread, SessionRow, StateRow},
+    row::{self, ClosedRun, HeadRow, LargeText, Mark, Row, RunOfThread, SessionRow, StateRow},
     transfer::escape,
 };
 
@@ -66,7 +69,8 @@ impl<K: Kv> KvStorage<K> {
     }
 
     /// Mends what [`KvStorage::verify`] finds and other rows tell how to: index entries that are missing or left over, deletions that were
-    /// not finished. Never touches a row that cannot be read. Returns what is left.
+    /// not finished. Never touches a row that cannot be read, but for those of the index of ids, all of which can be told from the messages.
+    /// Returns what is left.
     ///
     /// # Errors
     /// As [`KvStorage::verify`], and [`Full`](StorageErrorKind::Full).
@@ -120,7 +124,7 @@ impl<K: Kv> KvStorage<K> {
             }
         }
         for (thread, counts) in seen.ends {
-            if let Some((expected, found)) = counts
+            if let Some(End { messages: expected, found, .. }) = counts
                 && expected != found
             {
                 let what = format!("the head counts {expected} messages, {found} are there");
@@ -142,9 +146,9 @@ impl<K: Kv> KvStorage<K> {
         let found = match key.get(..2) {
             Some(b"t/") => self.check_thread(&self.row(stored)?).await?,
             Some(b"h/") => {
-                let HeadRow { head, resource } = self.row(stored)?;
+                let HeadRow { head, resource, blocks } = self.row(stored)?;
                 let thread = self.id(b"h/", key)?;
-                seen.ends.insert(thread.clone(), (!head.deleted).then_some((head.next_position, 0)));
+                seen.ends.insert(thread.clone(), (!head.deleted).then_some(End { messages: head.next_position, found: 0, blocks }));
                 if head.deleted {
                     return Ok(None);
                 }
@@ -164,25 +168,15 @@ impl<K: Kv> KvStorage<K> {
                 match seen.ends.get_mut(&thread) {
                     None => Some(("the message has no head", Vec::new())),
                     Some(None) => Some(("the message is of a deleted thread, or of a copy that was not finished", vec![gone()])),
-                    Some(Some((end, _))) if position >= *end => Some(("the message was never finished", vec![gone()])),
-                    Some(Some((_, found))) => {
-                        *found += 1;
-                        let index = keys::position(&thread, &message.id);
-                        match self.kv().get(&index).await?.map(|index| self.row::<Position>(&index)).transpose() {
-                            Ok(Some(index)) if index.position == position => None,
-                            _ => Some(("the message is missing in the index of ids", vec![self.entry(index, &Position { position })?])),
-                        }
+                    Some(Some(end)) if position >= end.messages => Some(("the message was never finished", vec![gone()])),
+                    Some(Some(end)) => {
+                        end.found += 1;
+                        self.check_indexed(&thread, &message.id, position, end).await?
                     }
                 }
             }
-            Some(b"n/") => {
-                let Position { position } = self.row(stored)?;
-                let (thread, id) = keys::read_position_of(key).ok_or_else(|| row::corrupt_key(self.name(), "message position"))?;
-                match self.kv().get(&keys::message(&thread, position)).await? {
-                    Some(message) if self.row::<Message>(&message).is_ok_and(|message| message.id == id) => None,
-                    _ => Some(("the index of ids names a message that is not there", vec![gone()])),
-                }
-            }
+            Some(b"n/") => self.check_position(key, stored, gone()).await?,
+            Some(b"i/") => self.check_block(key, stored, seen, gone()).await?,
             Some(b"b/") => {
                 let LargeText(text) = self.row(stored)?;
                 let (_, hash) = keys::read_large_text(key).ok_or_else(|| row::corrupt_key(self.name(), "large text"))?;
@@ -366,8 +360,18 @@ impl Seen {
     }
 }
 
-/// Messages that the head counts and messages found, by thread; `None` for a tombstone. Heads come before messages in the order of keys.
-type Ends = BTreeMap<ThreadId, Option<(u64, u64)>>;
+/// What heads say, by thread; `None` for a tombstone. Heads come before blocks and messages in the order of keys.
+type Ends = BTreeMap<ThreadId, Option<End>>;
+
+/// What a head says of the messages.
+struct End {
+    /// How many it counts.
+    messages: u64,
+    /// How many were found.
+    found: u64,
+    /// Those of the index of ids.
+    blocks: Option<Blocks>,
+}
 
 #[cfg(test)]
 mod tests;

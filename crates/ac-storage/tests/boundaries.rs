@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use ac_core::{Message, SessionKey, Timestamp};
 use ac_storage::{
-    Commit, CommitMark, KvStorage, MemoryKv, RunHeader, RunParent, RunPosture, RunRecord, RunStage, Storage, StorageErrorKind,
-    ThreadRecord,
+    Commit, CommitMark, Kv as _, KvStorage, MemoryKv, RunHeader, RunParent, RunPosture, RunRecord, RunStage, Scan, Storage,
+    StorageErrorKind, ThreadRecord,
     domain::{MessageQuery, ThreadQuery},
 };
 use ac_testkit::store::{Fault, Faults, HookedKv, Op};
 use serde_json::{json, value::RawValue};
+
+/// So many messages that a copy of them takes three batches, and the index of their ids parts of two.
+const MANY: usize = 4090;
 
 type Store = KvStorage<HookedKv<Arc<MemoryKv>, Faults>>;
 
@@ -94,9 +97,9 @@ async fn a_copy_that_was_cut_off_shows_nothing_leaves_nothing_and_can_be_made_ag
     let copy = ThreadRecord::new("copy".into(), "u".into(), Timestamp::default());
     let mut boundaries = 0;
     loop {
-        let (kv, faults) = (Arc::default(), Faults::new());
+        let (kv, faults) = (Arc::<MemoryKv>::default(), Faults::new());
         let first = store(&kv, &faults).await;
-        fill(&first, 3000).await;
+        fill(&first, MANY).await;
         let whole = first.verify().await.unwrap().rows;
         die_at(&faults, boundaries);
         let cut_off = first.messages().copy(&"t".into(), &copy, None).await.is_err();
@@ -106,14 +109,16 @@ async fn a_copy_that_was_cut_off_shows_nothing_leaves_nothing_and_can_be_made_ag
             assert_eq!(count(&first, "copy").await, 0, "boundary {boundaries}");
             assert_eq!(listed(&first).await, ["beside", "t"], "boundary {boundaries}");
             assert_eq!(first.verify().await.unwrap().is_sound(), boundaries == 0, "boundary {boundaries}: rows are left behind");
+            let blocks = Scan { prefix: b"i/copy".into(), limit: 1, ..Scan::default() };
+            assert_eq!(kv.scan(blocks).await.unwrap().len(), usize::from(boundaries == 2), "boundary {boundaries}: a part of the index");
             let next = store(&kv, &faults).await;
             let report = next.verify().await.unwrap();
             assert!(report.is_sound(), "boundary {boundaries}: {report:?}");
             assert_eq!(report.rows, whole, "boundary {boundaries}: rows that are left");
-            assert_eq!(next.messages().copy(&"t".into(), &copy, None).await.unwrap(), 3000);
+            assert_eq!(next.messages().copy(&"t".into(), &copy, None).await.unwrap(), MANY as u64);
         }
         assert_eq!(listed(&first).await, ["beside", "copy", "t"], "boundary {boundaries}");
-        assert_eq!(count(&first, "copy").await, 3000, "boundary {boundaries}");
+        assert_eq!(count(&first, "copy").await, MANY, "boundary {boundaries}");
         assert!(first.verify().await.unwrap().is_sound(), "boundary {boundaries}");
         if !cut_off {
             break;
@@ -123,12 +128,28 @@ async fn a_copy_that_was_cut_off_shows_nothing_leaves_nothing_and_can_be_made_ag
     assert_eq!(boundaries, 3);
 }
 
+#[tokio::test]
+async fn a_deleted_copy_leaves_no_row_behind() {
+    let (kv, faults) = (Arc::default(), Faults::new());
+    let store = store(&kv, &faults).await;
+    fill(&store, 600).await;
+    let whole = store.verify().await.unwrap().rows;
+    let copy = ThreadRecord::new("copy".into(), "u".into(), Timestamp::default());
+    store.messages().copy(&"t".into(), &copy, None).await.unwrap();
+    let head = store.runs().head(&"copy".into()).await.unwrap().unwrap();
+    store.messages().put(&"copy".into(), &Message::user("new", "later", Timestamp::default()), head.version).await.unwrap();
+    store.threads().delete(&"copy".into()).await.unwrap();
+    let report = store.verify().await.unwrap();
+    assert!(report.is_sound(), "{report:?}");
+    assert_eq!(report.rows, whole + 1, "only the tombstone is left");
+}
+
 /// What a process left of a copy is in nobody's way: not in that of a second try, and not in that of a thread of the same id.
 #[tokio::test]
 async fn what_is_left_of_a_copy_is_not_taken_for_messages() {
     let (kv, faults) = (Arc::default(), Faults::new());
     let store = store(&kv, &faults).await;
-    fill(&store, 3000).await;
+    fill(&store, MANY).await;
     let [again, other] = ["again", "other"].map(|id| ThreadRecord::new(id.into(), "u".into(), Timestamp::default()));
     for copy in [&again, &other] {
         die_at(&faults, 1);
@@ -136,7 +157,7 @@ async fn what_is_left_of_a_copy_is_not_taken_for_messages() {
         faults.clear();
         assert!(!store.verify().await.unwrap().is_sound(), "rows are left behind");
     }
-    assert_eq!(store.messages().copy(&"t".into(), &again, None).await.unwrap(), 3000);
+    assert_eq!(store.messages().copy(&"t".into(), &again, None).await.unwrap(), MANY as u64);
 
     store.threads().create(&other).await.unwrap();
     // With ids that the copy had.
@@ -148,7 +169,7 @@ async fn what_is_left_of_a_copy_is_not_taken_for_messages() {
     }
     assert_eq!(store.messages().get(&"other".into(), &"m0".into()).await.unwrap().unwrap().position, 2);
     assert!(store.repair().await.unwrap().is_sound());
-    assert_eq!((count(&store, "again").await, count(&store, "other").await), (3000, 3));
+    assert_eq!((count(&store, "again").await, count(&store, "other").await), (MANY, 3));
 }
 
 /// Whoever opens the store takes a copy under way for one that was left behind. It is begun again, and is whole in the end.
@@ -156,7 +177,7 @@ async fn what_is_left_of_a_copy_is_not_taken_for_messages() {
 async fn a_copy_under_way_survives_that_the_store_is_opened_by_somebody_else() {
     let (kv, faults) = (Arc::default(), Faults::new());
     let first = store(&kv, &faults).await;
-    fill(&first, 3000).await;
+    fill(&first, MANY).await;
     let copy = ThreadRecord::new("copy".into(), "u".into(), Timestamp::default());
     faults.skip(Op::KvWrite);
     faults.next(Op::KvWrite, Fault::Hang);
@@ -166,9 +187,9 @@ async fn a_copy_under_way_survives_that_the_store_is_opened_by_somebody_else() {
         assert!(second.verify().await.unwrap().is_sound(), "what was there of the copy is gone");
         faults.release();
     };
-    assert_eq!(tokio::join!(copying, opening).0, 3000);
+    assert_eq!(tokio::join!(copying, opening).0, MANY as u64);
     assert_eq!(faults.hits(), 1, "it hung while the store was opened");
-    assert_eq!(count(&first, "copy").await, 3000);
+    assert_eq!(count(&first, "copy").await, MANY);
     assert!(first.verify().await.unwrap().is_sound());
 }
 

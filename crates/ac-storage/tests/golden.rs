@@ -5,8 +5,8 @@ use std::{path::Path, sync::Arc};
 
 use ac_core::{Message, Part, Role, SessionKey, Timestamp, ToolCallPart, Usage, message::ToolCallState};
 use ac_storage::{
-    Commit, CommitMark, CommitOutcome, KvStorage, Lease, MemoryKv, MemoryStorage, RunHeader, RunParent, RunPosture, RunRecord, RunStage,
-    SessionId, Storage, ThreadRecord,
+    Commit, CommitMark, CommitOutcome, Expect, Kv as _, KvStorage, Lease, MemoryKv, MemoryStorage, RunHeader, RunParent, RunPosture,
+    RunRecord, RunStage, SessionId, Storage, ThreadRecord, Write,
     domain::{MessageQuery, OpenRuns, ThreadQuery},
 };
 use serde_json::{json, value::RawValue};
@@ -85,6 +85,9 @@ async fn fill(store: &MemoryStorage) {
         let commit = Commit { expect, record: &record, put, usage: Some(&usage) };
         assert!(matches!(store.runs().commit(commit).await.unwrap(), CommitOutcome::Committed { .. }));
     }
+    let mut fork = ThreadRecord::new("fork".into(), "user-1".into(), at(8));
+    fork.parent = Some(RunParent { run: "open".into(), call: "call_2".into() });
+    store.messages().copy(&"thread-1".into(), &fork, Some(&"open/2".into())).await.unwrap();
     store.threads().delete(&"deleted".into()).await.unwrap();
     let lease = Lease { owner: "process-1".into(), epoch: 2, expires: at(1_700_000_030_000) };
     assert!(store.runs().take_lease(&"open".into(), &lease, at(0)).await.unwrap());
@@ -128,6 +131,16 @@ async fn a_store_of_any_version_loads() {
         assert_eq!(messages[..2].iter().map(|stored| stored.message.text()).collect::<Vec<_>>(), ["Hello", "Let me look."]);
         assert_eq!(*messages[1].message, message("open/1"));
         assert!(first || *messages[2].message == large());
+        // Before the third there was no copy among the rows, and the ids of one had rows like any others.
+        let threads = if matches!(version.as_str(), "v1" | "v2") { &["thread-1"][..] } else { &["thread-1", "fork"] };
+        for thread in threads {
+            for (n, id) in ["m-1", "open/1"].into_iter().enumerate() {
+                let found = store.messages().get(&(*thread).into(), &id.into()).await.unwrap().unwrap();
+                assert_eq!(found, messages[n], "{version}: {id} of {thread}");
+            }
+            let none = store.messages().get(&(*thread).into(), &"none".into()).await.unwrap();
+            assert_eq!(none, None, "{version}: {thread}");
+        }
 
         for (run, thread, stage, n) in [
             ("open", "thread-1", RunStage::Open, 1),
@@ -158,7 +171,7 @@ async fn a_store_of_any_version_loads() {
 }
 
 /// What this version writes is the newest golden store. If this fails, the form of a row changed: give its kind a new schema and an upgrade
-/// step, and add a golden store beside the old ones (`UPDATE_GOLDEN=v2 cargo test -p ac-storage --test golden`).
+/// step, and add a golden store beside the old ones (`UPDATE_GOLDEN=v3 cargo test -p ac-storage --test golden`).
 #[tokio::test]
 async fn rows_are_written_as_the_newest_golden_store_has_them() {
     let store = MemoryStorage::new();
@@ -172,4 +185,16 @@ async fn rows_are_written_as_the_newest_golden_store_has_them() {
     }
     let (_, newest) = golden().max_by_key(|(version, _)| version.trim_start_matches('v').parse::<u32>().unwrap()).unwrap();
     assert_eq!(String::from_utf8(text).unwrap(), String::from_utf8(newest).unwrap());
+}
+
+#[tokio::test]
+async fn a_store_of_an_older_layout_is_marked_with_this_one_when_it_is_opened() {
+    for layout in [1, 2] {
+        let kv = Arc::new(MemoryKv::default());
+        let row = format!(r#"{{"schema":1,"row":{{"layout":{layout}}}}}"#).into_bytes();
+        kv.write(vec![Write { key: b"!layout".to_vec(), expect: Expect::Absent, value: Some(row) }]).await.unwrap();
+        KvStorage::connect(Arc::clone(&kv), "the golden store").await.unwrap();
+        let stored = kv.get(b"!layout").await.unwrap().unwrap();
+        assert_eq!(std::str::from_utf8(&stored.value).unwrap(), r#"{"schema":1,"row":{"layout":3}}"#);
+    }
 }

@@ -24,6 +24,7 @@ fn no_id_reaches_into_the_rows_of_another() {
         for b in TEXTS {
             if a != b {
                 assert!(!message(&b.into(), 0).starts_with(&messages(&a.into())), "{a:?} covers {b:?}");
+                assert!(!block(&b.into(), 0).starts_with(&blocks(&a.into())), "{a:?} covers {b:?}");
             }
         }
     }
@@ -64,7 +65,19 @@ fn a_session_without_scope_differs_from_one_with_an_empty_scope() {
 }
 
 #[test]
+fn blocks_stand_behind_heads_and_before_messages_and_read_back() {
+    for text in TEXTS {
+        let key = block(&text.into(), 258);
+        assert_eq!(read_block(&key), Some((text.into(), 258)));
+        assert!(key.starts_with(&blocks(&text.into())) && block(&text.into(), 2) < key);
+        // The check of a store reads the rows in this order, and goes by what heads say.
+        assert!(head(&"\u{10ffff}".into()) < key && key < message(&"".into(), 0));
+    }
+}
+
+#[test]
 fn a_damaged_key_reads_as_none() {
+    assert_eq!(read_block(b"i/a\0\x01\0"), None);
     assert_eq!(read_id(b"t/", b"t/abc"), None);
     assert_eq!(read_id(b"t/", b"t/a\0\x02"), None);
     assert_eq!(read_recency(b"u/"), None);

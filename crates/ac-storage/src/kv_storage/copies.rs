@@ -1,19 +1,22 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ac_core::{Message, MessageId, ThreadId};
 use serde::Deserialize;
 
 use super::{CHUNK, KvStorage, TRIES, remove};
 use crate::{
-    Expect, Kv, Scan, StorageError, StorageErrorKind, ThreadRecord, Write, keys,
+    Expect, Kv, Scan, StorageError, StorageErrorKind, ThreadRecord, Write,
+    blocks::{Block, Blocks},
+    keys,
     large::Cut,
-    row::{self, Mark, Position},
+    row::{self, Mark},
 };
 
 /// Messages that are read at once.
-const ROWS: usize = 1024;
-/// A batch is closed with the row with which it has so many bytes.
+const READ: usize = 1024;
+/// A batch is closed with the row with which it has so many bytes, or so many rows.
 const BYTES: usize = 4 * 1024 * 1024;
+const ROWS: usize = 2048;
 
 /// What is read of a message that is copied as it stands.
 #[derive(Deserialize)]
@@ -28,6 +31,8 @@ struct Target<'a> {
     note: u64,
     /// Long texts that it has.
     texts: BTreeSet<String>,
+    /// Ids and positions of what was copied, by block: all that is held of a message once its batch is written.
+    index: BTreeMap<u64, Block>,
     batch: Vec<Write>,
     bytes: usize,
 }
@@ -36,6 +41,10 @@ impl Target<'_> {
     fn push(&mut self, key: Vec<u8>, value: Vec<u8>) {
         self.bytes += key.len() + value.len();
         self.batch.push(Write { key, expect: Expect::Any, value: Some(value) });
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes >= BYTES || self.batch.len() >= ROWS
     }
 
     /// What the note must be for the next batch.
@@ -50,10 +59,10 @@ impl Target<'_> {
 /// removes it cannot be at it at once.
 impl<K: Kv> KvStorage<K> {
     pub(super) async fn copy_thread(&self, from: &ThreadId, to: &ThreadRecord, until: Option<&MessageId>) -> Result<u64, StorageError> {
-        let source = self.live_head(from).await?.value.head;
+        let source = self.live_head(from).await?.value;
         let end = match until {
-            None => source.next_position,
-            Some(id) => match self.known_message(from, id, source.next_position).await? {
+            None => source.head.next_position,
+            Some(id) => match self.known_message(from, id, &source).await? {
                 Some(stored) => stored.position,
                 None => return Err(StorageError::new(StorageErrorKind::NotFound, "the thread has no message of that id to copy up to")),
             },
@@ -67,7 +76,7 @@ impl<K: Kv> KvStorage<K> {
             if let Some(note) = self.kv.get(&keys::deletion(id)).await? {
                 self.drop_copy(id, note.version).await?;
             }
-            let mut target = Target { thread: to, note: 0, texts: BTreeSet::new(), batch: Vec::new(), bytes: 0 };
+            let mut target = Target { thread: to, note: 0, texts: BTreeSet::new(), index: BTreeMap::new(), batch: Vec::new(), bytes: 0 };
             let failed = match self.copy_rows(from, end, &mut target).await {
                 Ok(()) => return Ok(end),
                 Err(error) => error,
@@ -87,10 +96,11 @@ impl<K: Kv> KvStorage<K> {
 
     async fn copy_rows(&self, from: &ThreadId, end: u64, target: &mut Target<'_>) -> Result<(), StorageError> {
         let to = &target.thread.info.id.clone();
+        let blocks = Blocks::of(end);
         let mut copied = 0;
         while copied < end {
             let after = copied.checked_sub(1).map(|position| keys::message(from, position));
-            let limit = ROWS.min(usize::try_from(end - copied).unwrap_or(ROWS));
+            let limit = READ.min(usize::try_from(end - copied).unwrap_or(READ));
             let rows = self.kv.scan(Scan { prefix: keys::messages(from), after, limit, reverse: false }).await?;
             if rows.is_empty() {
                 return Err(self.deleted());
@@ -99,7 +109,7 @@ impl<K: Kv> KvStorage<K> {
                 if keys::read_position(&key) != Some(copied) {
                     return Err(self.deleted());
                 }
-                if target.bytes >= BYTES {
+                if target.is_full() {
                     self.write_part(target).await?;
                 }
                 let Peek { id } = row::known::<Message, _>(&self.name, &stored)?;
@@ -107,12 +117,18 @@ impl<K: Kv> KvStorage<K> {
                     self.copy_texts(from, &cut, target).await?;
                 }
                 target.push(keys::message(to, copied), stored.value.to_vec());
-                target.push(keys::position(to, &id), row::encode::<Position>(&Position { position: copied })?);
+                if let Some(blocks) = blocks {
+                    target.index.entry(blocks.of_id(&id)).or_default().ids.push((id, copied));
+                }
                 copied += 1;
             }
-            if copied < end && target.batch.len() >= 2 * ROWS {
+        }
+        // Each goes as soon as it is written down: what is still to be written is in memory once.
+        while let Some((number, block)) = target.index.pop_first() {
+            if target.is_full() {
                 self.write_part(target).await?;
             }
+            target.push(keys::block(to, number), row::encode::<Block>(&block)?);
         }
         let mut batch = std::mem::take(&mut target.batch);
         batch.extend(self.new_thread(target.thread, end)?);
@@ -148,7 +164,7 @@ impl<K: Kv> KvStorage<K> {
     /// Removes the rows of a copy that was not finished, unless somebody else goes on with it or removes it. `note` is the version of its
     /// note.
     pub(super) async fn drop_copy(&self, id: &ThreadId, mut note: u64) -> Result<(), StorageError> {
-        for prefix in [keys::messages(id), keys::positions(id), keys::large_texts(id)] {
+        for prefix in [keys::messages(id), keys::positions(id), keys::blocks(id), keys::large_texts(id)] {
             loop {
                 let rows = self.chunk(&prefix, None).await?;
                 let last = rows.len() < CHUNK;

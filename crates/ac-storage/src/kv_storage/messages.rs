@@ -7,11 +7,12 @@ use serde::Deserialize;
 use super::{CHUNK, KvStorage};
 use crate::{
     Expect, Kv, MessageStore, Page, Scan, StorageError, StorageErrorKind, ThreadRecord, Versioned, Write,
+    blocks::Block,
     domain::MessageQuery,
     keys,
     large::{Cut, Texts},
     record::{MessageCursor, StoredMessage},
-    row::{self, Position},
+    row::{self, HeadRow, Position},
 };
 
 #[async_trait]
@@ -20,7 +21,7 @@ impl<K: Kv> MessageStore for KvStorage<K> {
         let head = self.live_head(thread).await?;
         let mut texts = Texts::default();
         let cut = self.cut_message(message, &mut texts)?;
-        if let Some(known) = self.known(thread, message, &cut, head.value.head.next_position).await? {
+        if let Some(known) = self.known(thread, message, &cut, &head.value).await? {
             return if known.same { Ok(()) } else { Err(self.other_words()) };
         }
         if head.value.head.active_run.is_some() {
@@ -50,7 +51,7 @@ impl<K: Kv> MessageStore for KvStorage<K> {
         let after = match &query.after {
             None => query.newest_first.then_some(end),
             Some(MessageCursor::Position(position)) => Some(*position),
-            Some(MessageCursor::Message(id)) => match self.known_message(thread, id, end).await? {
+            Some(MessageCursor::Message(id)) => match self.known_message(thread, id, &head.value).await? {
                 Some(stored) => Some(stored.position),
                 None => return Err(StorageError::new(StorageErrorKind::NotFound, "the thread has no message of the cursor's id")),
             },
@@ -95,7 +96,7 @@ impl<K: Kv> MessageStore for KvStorage<K> {
 
     async fn get(&self, thread: &ThreadId, id: &MessageId) -> Result<Option<StoredMessage>, StorageError> {
         match self.read_head(thread).await? {
-            Some(head) if !head.value.head.deleted => self.known_message(thread, id, head.value.head.next_position).await,
+            Some(head) if !head.value.head.deleted => self.known_message(thread, id, &head.value).await,
             _ => Ok(None),
         }
     }
@@ -123,12 +124,31 @@ struct Peek {
 }
 
 impl<K: Kv> KvStorage<K> {
-    /// Position and row of the message of this id, if it stands before `end`, the head's next position. Index entries of a copy that was
-    /// never finished do not count.
-    async fn known_row(&self, thread: &ThreadId, id: &MessageId, end: u64) -> Result<Option<(u64, Versioned, Role)>, StorageError> {
-        let Some(index) = self.read::<Position>(&keys::position(thread, id)).await? else { return Ok(None) };
-        let position = index.value.position;
-        if position >= end {
+    /// Position and row of the message of this id. It has an entry of its own, or one in a block if it came with a copy.
+    async fn known_row(&self, thread: &ThreadId, id: &MessageId, head: &HeadRow) -> Result<Option<(u64, Versioned, Role)>, StorageError> {
+        if let Some(index) = self.read::<Position>(&keys::position(thread, id)).await?
+            && let Some(known) = self.row_at(thread, id, index.value.position, head).await?
+        {
+            return Ok(Some(known));
+        }
+        let Some(blocks) = head.blocks else { return Ok(None) };
+        let block = self.read::<Block>(&keys::block(thread, blocks.of_id(id))).await?;
+        match block.and_then(|block| block.value.position(id)) {
+            Some(position) => self.row_at(thread, id, position, head).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The message of this id, if it stands at this position and before the head's next one. Index entries of a copy that was never
+    /// finished do not count.
+    async fn row_at(
+        &self,
+        thread: &ThreadId,
+        id: &MessageId,
+        position: u64,
+        head: &HeadRow,
+    ) -> Result<Option<(u64, Versioned, Role)>, StorageError> {
+        if position >= head.head.next_position {
             return Ok(None);
         }
         let Some(stored) = self.kv.get(&keys::message(thread, position)).await? else { return Ok(None) };
@@ -136,8 +156,13 @@ impl<K: Kv> KvStorage<K> {
         Ok((peek.id == *id).then_some((position, stored, peek.role)))
     }
 
-    pub(super) async fn known_message(&self, thread: &ThreadId, id: &MessageId, end: u64) -> Result<Option<StoredMessage>, StorageError> {
-        let Some((position, stored, _)) = self.known_row(thread, id, end).await? else { return Ok(None) };
+    pub(super) async fn known_message(
+        &self,
+        thread: &ThreadId,
+        id: &MessageId,
+        head: &HeadRow,
+    ) -> Result<Option<StoredMessage>, StorageError> {
+        let Some((position, stored, _)) = self.known_row(thread, id, head).await? else { return Ok(None) };
         match self.decode_cut(thread, &stored).await {
             Err(error) if error.kind() == StorageErrorKind::Deleted => Ok(None),
             message => Ok(Some(StoredMessage { position, message: Arc::new(message?) })),
@@ -145,8 +170,14 @@ impl<K: Kv> KvStorage<K> {
     }
 
     /// What is stored under the id of a message that is to be put. Its long texts are compared by their hashes.
-    pub(super) async fn known(&self, thread: &ThreadId, message: &Message, cut: &Cut, end: u64) -> Result<Option<Known>, StorageError> {
-        let Some((position, stored, role)) = self.known_row(thread, &message.id, end).await? else { return Ok(None) };
+    pub(super) async fn known(
+        &self,
+        thread: &ThreadId,
+        message: &Message,
+        cut: &Cut,
+        head: &HeadRow,
+    ) -> Result<Option<Known>, StorageError> {
+        let Some((position, stored, role)) = self.known_row(thread, &message.id, head).await? else { return Ok(None) };
         let same = *stored.value == *cut.encode::<Message>()
             // One that an older version wrote, or another form of the same.
             || (Cut::read::<Message>(&stored.value).is_none() && self.decode::<Message>(&stored)? == *message);

@@ -10,7 +10,7 @@ use crate::{
     domain::OpenRuns,
     keys,
     large::{self, Texts},
-    row::{self, ClosedRun, RunOfThread},
+    row::{self, ClosedRun, HeadRow, RunOfThread},
 };
 
 #[async_trait]
@@ -51,7 +51,7 @@ impl<K: Kv> RunStore for KvStorage<K> {
             if let Some(usage) = commit.usage {
                 new.head.usage.add(usage);
             }
-            batch.extend(self.put_messages(thread, commit.put, &mut new.head.next_position, &mut texts).await?);
+            batch.extend(self.put_messages(thread, commit.put, &head.value, &mut new.head.next_position, &mut texts).await?);
             batch.extend(self.put_head(thread, &head, &new)?);
         }
         batch.push(Write { key: keys::run(run), expect, value: Some(self.cut_record(commit.record, &texts).await?) });
@@ -223,15 +223,15 @@ impl<K: Kv> KvStorage<K> {
         Ok(writes)
     }
 
-    /// The writes that put these messages; `next` is the next free position and moves on.
+    /// The writes that put these messages; `head` is what the thread has, `next` is the next free position and moves on.
     async fn put_messages(
         &self,
         thread: &ThreadId,
         put: &[Arc<Message>],
+        head: &HeadRow,
         next: &mut u64,
         texts: &mut Texts,
     ) -> Result<Vec<Write>, StorageError> {
-        let end = *next;
         let mut placed: Vec<(&MessageId, u64, &Arc<Message>)> = Vec::with_capacity(put.len());
         let mut writes = Vec::with_capacity(put.len() * 2);
         for message in put {
@@ -242,7 +242,7 @@ impl<K: Kv> KvStorage<K> {
                 Some((_, position, earlier)) => {
                     Some(Known { position: *position, role: earlier.role, same: ***earlier == **message, cut: None })
                 }
-                None => self.known(thread, message, &cut, end).await?,
+                None => self.known(thread, message, &cut, head).await?,
             };
             let known = match known {
                 Some(known) if known.same => {

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use super::{CHUNK, KvStorage, TRIES, remove};
 use crate::{
     Expect, Kv, Page, RunHeader, Scan, StorageError, StorageErrorKind, Stored, ThreadHead, ThreadRecord, ThreadStore, Write,
+    blocks::Blocks,
     domain::ThreadQuery,
     keys::{self, Follows},
     row::{self, HeadRow, RunOfThread},
@@ -84,11 +85,11 @@ struct Found {
 }
 
 impl<K: Kv> KvStorage<K> {
-    /// The writes that make a thread with so many messages, where there is none of its id.
+    /// The writes that make a thread with so many messages, where there is none of its id. The index of their ids is in blocks.
     pub(super) fn new_thread(&self, thread: &ThreadRecord, messages: u64) -> Result<Vec<Write>, StorageError> {
         let info = &thread.info;
         let head = ThreadHead { updated_at: info.updated_at, next_position: messages, ..ThreadHead::default() };
-        let head = HeadRow { head, resource: listed_in(thread) };
+        let head = HeadRow { head, resource: listed_in(thread), blocks: Blocks::of(messages) };
         let mut batch = vec![
             self.put::<ThreadRecord>(keys::thread(&info.id), Expect::Absent, thread)?,
             self.put::<HeadRow>(keys::head(&info.id), Expect::Absent, &head)?,
@@ -207,7 +208,7 @@ impl<K: Kv> KvStorage<K> {
                 return Err(self.conflict("a run holds the thread; abort it and wait for its end first"));
             }
             let tomb = ThreadHead { deleted: true, updated_at: head.value.head.updated_at, ..ThreadHead::default() };
-            let mut batch = self.put_head(id, &head, &HeadRow { head: tomb, resource: None })?;
+            let mut batch = self.put_head(id, &head, &HeadRow { head: tomb, resource: None, blocks: None })?;
             batch.push(self.mark(keys::deletion(id))?);
             match self.kv.write(batch).await {
                 Err(error) if error.kind() == StorageErrorKind::Conflict => {}
@@ -268,7 +269,7 @@ impl<K: Kv> KvStorage<K> {
     }
 
     async fn clear_one(&self, id: &ThreadId) -> Result<(), StorageError> {
-        for prefix in [keys::messages(id), keys::positions(id), keys::states(id)] {
+        for prefix in [keys::messages(id), keys::positions(id), keys::blocks(id), keys::states(id)] {
             self.clear_prefix(&prefix).await?;
         }
         let prefix = keys::runs_of(id);

@@ -1,5 +1,7 @@
 //! Rules for messages.
 
+use std::collections::BTreeSet;
+
 use ac_core::{Message, MessageId, Part, Role, ToolCallPart};
 use ac_storage::{
     RunStage, Storage,
@@ -148,7 +150,7 @@ pub async fn message_pages_go_both_ways(store: &dyn Storage) -> Verdict {
     Ok(())
 }
 
-/// A clone or fork is cut before the given message; ids are kept, and the source is left alone.
+/// A clone or fork is cut before the given message; ids are kept and lead to the messages as in any thread, and the source is left alone.
 pub async fn a_copy_holds_what_stands_before_a_message(store: &dyn Storage) -> Verdict {
     let until: [(&str, Option<MessageId>, u64); 4] =
         [("all", None, 600), ("none", Some("m0".into()), 0), ("one", Some("m1".into()), 1), ("many", Some("m555".into()), 555)];
@@ -163,11 +165,43 @@ pub async fn a_copy_holds_what_stands_before_a_message(store: &dyn Storage) -> V
         let found = texts(store, &to.into()).await?;
         ensure_eq!(found, (0..count).map(|n| n.to_string()).collect::<Vec<_>>(), "messages of {to}");
         ensure_eq!(head(store, to).await?.value.next_position, count, "the next position of {to}");
-        ensure_eq!(store.messages().get(&to.into(), &"m0".into()).await?.is_some(), count > 0, "whether {to} has the first message");
+        ids_lead_to_messages(store, to, count).await?;
         whole_run(store, &format!("r {to}"), to, &[user("new", "new")]).await?;
         ensure_eq!(texts(store, &to.into()).await?.last().map(String::as_str), Some("new"), "the message after the copy to {to}");
+        // A copy of the copy, up to what came later.
+        let again = format!("{to} again");
+        let copied = store.messages().copy(&to.into(), &thread(&again, "resource", 7), Some(&"new".into())).await?;
+        ensure_eq!(copied, count, "messages copied to {again}");
+        ids_lead_to_messages(store, &again, count).await?;
+        let new = store.messages().get(&to.into(), &"new".into()).await?.map(|stored| stored.position);
+        ensure_eq!(new, Some(count), "where the message after the copy to {to} stands");
     }
     ensure_eq!(head(store, "t").await?, source, "the head of the source");
+    Ok(())
+}
+
+/// What was copied, `m0` to the one before `m{count}`, is found by id, is a cursor, and is known to who puts it again.
+async fn ids_lead_to_messages(store: &dyn Storage, id: &str, count: u64) -> Verdict {
+    for n in BTreeSet::from([0, count / 2, count.saturating_sub(1), count]) {
+        let found = store.messages().get(&id.into(), &format!("m{n}").into()).await?;
+        let found = found.map(|stored| (stored.position, stored.message.text()));
+        ensure_eq!(found, (n < count).then(|| (n, n.to_string())), "message {n} of {id} by its id");
+    }
+    if count == 0 {
+        return Ok(());
+    }
+    let (last, before) = (format!("m{}", count - 1), head(store, id).await?);
+    let query = MessageQuery { after: Some(MessageCursor::Message(last.as_str().into())), newest_first: true, limit: 1 };
+    let page = store.messages().page(&id.into(), &query).await?;
+    let expected: Vec<u64> = (count - 1).checked_sub(1).into_iter().collect();
+    ensure_eq!(
+        page.items.iter().map(|stored| stored.position).collect::<Vec<_>>(),
+        expected,
+        "what stands before the last message of {id}"
+    );
+    store.messages().put(&id.into(), &user(&last, &(count - 1).to_string()), before.version).await?;
+    fails(Exists, "other words in a copy", store.messages().put(&id.into(), &user(&last, "else"), before.version).await)?;
+    ensure_eq!(head(store, id).await?, before, "the head of {id}");
     Ok(())
 }
 
