@@ -154,6 +154,11 @@ impl Feed {
         change(Arc::make_mut(&mut told.state));
     }
 
+    /// The thread that the view shows.
+    pub(crate) fn shows(&self) -> Option<ThreadId> {
+        self.lock().shown.clone()
+    }
+
     /// The view now.
     pub(crate) fn state(&self) -> Arc<DisplayState> {
         self.lock().state.clone()
@@ -171,7 +176,9 @@ impl Feed {
     pub(crate) fn subscribe(self: &Arc<Self>, after: Option<Cursor>) -> Subscription {
         let resumed = after.and_then(|after| {
             let told = self.lock();
-            (after.epoch == told.epoch && !told.closed).then(|| self.bus.subscribe(&self.session, Some(after)))
+            // What was told to nobody is not on the bus: who has seen nothing yet begins with the state.
+            let nothing_missed = after.seq > 0 || told.seq == 0;
+            (after.epoch == told.epoch && nothing_missed && !told.closed).then(|| self.bus.subscribe(&self.session, Some(after)))
         });
         Subscription::new(self.clone(), resumed)
     }

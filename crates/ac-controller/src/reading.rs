@@ -69,6 +69,23 @@ impl AgentController {
         });
     }
 
+    /// Whether there is a session of this key: it began in this process, or something of it is stored.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn has_session(&self, key: &SessionKey) -> Result<bool, ControllerError> {
+        let id = SessionId { controller: self.id().clone(), key: key.clone() };
+        Ok(self.live_session(key).is_some() || self.storage().sessions().load(&id).await?.is_some())
+    }
+
+    /// What waits for a person in any session of a resource, oldest first.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn pending_of(&self, resource: &ResourceId) -> Result<Vec<Pending>, ControllerError> {
+        self.shared().pending_of(resource).await
+    }
+
     /// What waits for a person on a thread, whichever session started it.
     ///
     /// # Errors

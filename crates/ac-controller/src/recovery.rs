@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use ac_agent::RunErrorKind;
 use ac_engine::Posture;
-use ac_storage::{RunHeader, RunPosture, RunStage, domain::OpenRuns};
+use ac_storage::{RunHeader, RunPosture, RunStage, StorageErrorKind, domain::OpenRuns};
 
-use crate::{ControllerError, controller::Shared};
+use crate::{ControllerError, ControllerErrorKind, Session, controller::Shared};
 
 /// How many open runs are read at once.
 const PAGE: usize = 256;
@@ -23,9 +23,21 @@ pub(crate) async fn recover(shared: &Arc<Shared>) -> Result<(), ControllerError>
         }
         match page.next {
             Some(next) => query.after = Some(next),
-            None => return Ok(()),
+            None => break,
         }
     }
+    // A follow-up whose start failed waits for nothing else.
+    for session in shared.sessions.values().into_iter().map(|inner| Session::new(inner, shared.clone())) {
+        if let Some(thread) = session.thread_id().filter(|_| session.has_follow_ups()) {
+            session.pump_soon(&thread);
+        }
+    }
+    Ok(())
+}
+
+fn cannot_be_read(kind: ControllerErrorKind) -> bool {
+    use StorageErrorKind::{Corrupt, NewerSchema};
+    matches!(kind, ControllerErrorKind::NewerSchema | ControllerErrorKind::Storage(Corrupt | NewerSchema))
 }
 
 fn can_move(header: &RunHeader) -> bool {
@@ -46,7 +58,15 @@ async fn take_over(shared: &Arc<Shared>, header: &RunHeader) -> Result<(), Contr
     }
     let session = shared.session(&header.session);
     // The run's host decides by the session's rules: they must be known.
-    session.refresh().await?;
+    match session.refresh().await {
+        Ok(_) => {}
+        // One session that cannot be read keeps no other one's runs from going on.
+        Err(error) if cannot_be_read(error.kind()) => {
+            tracing::error!(run = %header.run, code = error.code(), "the session of a run cannot be read; the run is left as it is: {error}");
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    }
     match shared.runtime.take_over(session.host(), &header.run).await {
         Ok(_) => {
             session.watch_end(&header.run, &header.thread);

@@ -1,10 +1,12 @@
 //! The JSON that comes with a request, for tools to read.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashSet},
+    ops::Bound,
     sync::{Arc, Mutex, PoisonError},
 };
 
+use ac_core::{MessageId, RunId, id::is_within};
 use serde_json::{Map, Value};
 
 /// Keys that only the runtime and whoever authenticates callers may set; from a caller they are dropped (WIRE 1.1). So is everything that
@@ -23,7 +25,7 @@ pub fn is_reserved_context_key(key: &str) -> bool {
 #[derive(Default)]
 pub(crate) struct Transient {
     keys: HashSet<String>,
-    values: Mutex<HashMap<String, Arc<Map<String, Value>>>>,
+    values: Mutex<BTreeMap<String, Arc<Map<String, Value>>>>,
 }
 
 impl Transient {
@@ -69,9 +71,22 @@ impl Transient {
         }
     }
 
-    /// Nobody needs it any more.
+    /// Nobody needs it any more: what is a run's, and what its child runs have of it.
     pub(crate) fn forget(&self, owner: &str) {
-        self.values().remove(owner);
+        let mut values = self.values();
+        let root = RunId::from(owner);
+        // Ids of child runs begin with that of their parent.
+        let alike = values.range::<str, _>((Bound::Included(owner), Bound::Unbounded)).map(|(id, _)| id);
+        let gone: Vec<String> =
+            alike.take_while(|id| id.starts_with(owner)).filter(|id| is_within(&id.as_str().into(), &root)).cloned().collect();
+        for id in gone {
+            values.remove(&id);
+        }
+    }
+
+    /// Forgets what a message has when it is dropped: by then its run has it, or the message was refused.
+    pub(crate) fn keep(&self, message: &MessageId) -> Kept<'_> {
+        Kept(self, message.to_string())
     }
 
     /// What is stored, with what is not.
@@ -83,8 +98,26 @@ impl Transient {
         whole
     }
 
-    fn values(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Map<String, Value>>>> {
+    fn values(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<Map<String, Value>>>> {
         self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a message has until it is taken.
+pub(crate) struct Kept<'a>(&'a Transient, String);
+
+impl Kept<'_> {
+    /// The message waits: what it has is kept on.
+    pub(crate) fn on(mut self) {
+        self.1.clear();
+    }
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        if !self.1.is_empty() {
+            self.0.forget(&self.1);
+        }
     }
 }
 
@@ -106,11 +139,14 @@ mod tests {
         assert_eq!(stored, map(json!({ "locale": "de" })));
         assert_eq!(transient.join("r1", &stored), stored);
         transient.pass_on("m1", "r1");
-        transient.share("r1", "child");
+        let (child, other) = ("r1~1.c1", "r10");
+        transient.share("r1", child);
+        transient.share("r1", other);
         assert_eq!(transient.join("r1", &stored), map(json!({ "locale": "de", "token": "secret" })));
+        assert_eq!(transient.join(child, &stored).len(), 2);
         transient.forget("r1");
-        assert_eq!(transient.join("r1", &stored), stored);
-        assert_eq!(transient.join("child", &stored).len(), 2);
+        assert_eq!((transient.join("r1", &stored), transient.join(child, &stored)), (stored.clone(), stored.clone()));
+        assert_eq!(transient.join(other, &stored).len(), 2, "another run");
         assert!(!format!("{:?}", json!(stored)).contains("secret"));
     }
 }

@@ -22,6 +22,7 @@ use tracing::Instrument as _;
 
 use crate::{
     Auth, Principal,
+    auth::Pass,
     failure::{Failure, Issue},
     origin,
     owners::Access,
@@ -35,6 +36,7 @@ use crate::{
 pub(crate) struct Call {
     pub(crate) app: Arc<App>,
     pub(crate) who: Principal,
+    pub(crate) pass: Pass,
     pub(crate) query: Query,
     pub(crate) body: Map<String, Value>,
     pub(crate) last_event_id: Option<String>,
@@ -111,7 +113,7 @@ async fn attend(app: Arc<App>, route: &'static Route, request: Request) -> Resul
         return Err(Failure::too_large());
     }
     let query = Query::read(parts.uri.query());
-    let who = if route.public { Principal::new("") } else { app.auth.principal(&parts, &query)? };
+    let (who, pass) = if route.public { (Principal::new(""), Pass::NONE) } else { app.auth.principal(&parts, &query)? };
     let bucket: Arc<str> = match (&app.auth, parts.extensions.get::<Peer>()) {
         (Auth::Tokens(_) | Auth::Host, _) if !route.public => who.name.clone(),
         (_, Some(Peer(address))) => address.ip().to_string().into(),
@@ -141,7 +143,7 @@ async fn attend(app: Arc<App>, route: &'static Route, request: Request) -> Resul
     params.extend(route.fixed.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     let last_event_id = parts.headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let last_event_id = last_event_id.filter(|id| id.len() <= LONGEST_EVENT_ID).map(str::to_owned);
-    let mut call = Call { app, who, query, body, last_event_id, access: None, params, served: None, key: None };
+    let mut call = Call { app, who, pass, query, body, last_event_id, access: None, params, served: None, key: None };
     call.locate().await?;
     match tokio::time::timeout(HANDLER_TIME, (route.run)(call)).await {
         Ok(outcome) => outcome,

@@ -10,6 +10,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::{
     Principal,
+    auth::Pass,
     call::{Call, Reply},
     failure::Failure,
     frames::{Form, Frames, frame},
@@ -41,8 +42,9 @@ pub(crate) async fn open(call: Call) -> Result<Reply, Failure> {
         timer: Box::pin(tokio::time::sleep(heartbeat)),
         heartbeat,
         since: std::time::Instant::now(),
+        let_in: std::time::Instant::now(),
         place,
-        left: Left { served: served.clone(), key, app: call.app.clone(), who: call.who.clone(), _open: open },
+        left: Left { served: served.clone(), key, app: call.app.clone(), who: call.who.clone(), pass: call.pass.clone(), _open: open },
     };
     call.app.metrics.stream_opened();
     let first = stream::once(std::future::ready(Ok::<_, Infallible>(Bytes::from_static(b": connected\n\n"))));
@@ -59,6 +61,9 @@ fn cursor(text: &str) -> Option<Cursor> {
     Some(Cursor { epoch: EpochId::from(epoch), seq: seq.parse().ok()? })
 }
 
+/// How often it is looked whether somebody is still let in.
+const LOOK: Duration = Duration::from_secs(1);
+
 struct Reading {
     items: Subscription,
     frames: Arc<Frames>,
@@ -71,6 +76,8 @@ struct Reading {
     heartbeat: Duration,
     /// When it began to listen to this session.
     since: std::time::Instant,
+    /// When it was last looked whether they are still let in.
+    let_in: std::time::Instant,
     /// Which controller it is of.
     place: usize,
     left: Left,
@@ -88,10 +95,16 @@ impl Reading {
                     None => return None,
                 },
                 () = self.timer.as_mut() => {
+                    if !self.is_let_in() {
+                        return None;
+                    }
                     self.rearm();
                     return Some(Bytes::from_static(b": heartbeat\n\n"));
                 }
             };
+            if !self.is_let_in() {
+                return None;
+            }
             if !self.checked {
                 // It was nobody's when the stream was opened. Whose it is now decides.
                 let Left { app, served, key, who, .. } = &self.left;
@@ -141,6 +154,15 @@ impl Reading {
         true
     }
 
+    /// Whether a token that was good when the stream was opened still is. Looked up by the clock and not for each event.
+    fn is_let_in(&mut self) -> bool {
+        if self.let_in.elapsed() < LOOK {
+            return true;
+        }
+        self.let_in = std::time::Instant::now();
+        self.left.app.auth.lets_in(&self.left.pass, &self.left.who)
+    }
+
     fn rearm(&mut self) {
         self.timer.as_mut().reset(Instant::now() + self.heartbeat);
     }
@@ -152,6 +174,7 @@ struct Left {
     served: Arc<Served>,
     key: SessionKey,
     who: Principal,
+    pass: Pass,
     _open: OpenStream,
 }
 

@@ -54,10 +54,14 @@ impl TokenFile {
         Ok(Self { path, read })
     }
 
-    /// The principal of a token.
-    pub(crate) fn find(&self, token: &str) -> Option<Principal> {
-        let known = self.current();
-        known.get(&digest(token)).cloned()
+    /// What the file has of a token.
+    pub(crate) fn digest(token: &str) -> String {
+        digest(token)
+    }
+
+    /// The principal of a token, by its digest.
+    pub(crate) fn find(&self, digest: &str) -> Option<Principal> {
+        self.current().get(digest).cloned()
     }
 
     fn current(&self) -> Arc<HashMap<String, Principal>> {
@@ -169,13 +173,13 @@ mod tests {
         let (token, line) = new_token("ada", &[], &[1; 32]).unwrap();
         std::fs::write(&path, &line).unwrap();
         let file = TokenFile::open(&path).unwrap();
-        assert!(file.find(&token).is_some());
+        assert!(file.find(&digest(&token)).is_some());
         std::fs::write(&path, "# nobody\n").unwrap();
         {
             let mut read = lock(&file.read);
             // As if a second had gone by; the time of the file may be too coarse to tell.
             (read.looked, read.changed) = (Instant::now() - LOOK, None);
         }
-        assert!(file.find(&token).is_none());
+        assert!(file.find(&digest(&token)).is_none());
     }
 }

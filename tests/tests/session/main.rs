@@ -13,6 +13,7 @@ mod owners;
 mod permissions;
 mod processes;
 mod registry;
+mod repeats;
 mod reports;
 mod rivals;
 mod rules;

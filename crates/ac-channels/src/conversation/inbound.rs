@@ -147,6 +147,7 @@ impl Actor {
     pub(super) async fn open_session(&mut self, binding: &Binding, speaker: Option<&Speaker>) -> Result<Session, ChannelError> {
         if let Some(session) = &self.session
             && session.thread_id().as_ref() == Some(&binding.thread)
+            && self.controller().thread(&binding.thread).await?.is_some()
         {
             let session = session.clone();
             self.prepare(&session, speaker).await;

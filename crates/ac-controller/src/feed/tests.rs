@@ -140,3 +140,16 @@ async fn streams_end_when_the_session_does() {
     assert!(reader.next().await.is_none());
     assert!(feed.subscribe(None).next().await.is_none());
 }
+
+#[tokio::test]
+async fn who_has_seen_nothing_is_told_the_state_where_something_happened_meanwhile() {
+    let feed = feed(100);
+    let mut first = feed.subscribe(None);
+    assert_eq!(read(&mut first), ["state@0"]);
+    let at = Cursor { epoch: "epoch".into(), seq: 0 };
+    drop(first);
+    assert_eq!(read(&mut feed.subscribe(Some(at.clone()))), Vec::<String>::new(), "nothing happened");
+    // Nobody listens and nothing runs: it is on no bus.
+    feed.tell(About::default(), EventBody::FollowUpQueued { count: 0 });
+    assert_eq!(read(&mut feed.subscribe(Some(at))), ["state@1"]);
+}

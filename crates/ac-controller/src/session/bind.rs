@@ -55,11 +55,14 @@ impl Session {
         let _turn = self.turn().await?;
         if self.inner().is_opened() {
             return match &request.thread {
-                Some(asked) if self.thread_id().as_ref() != Some(asked) => match self.find_thread(asked).await? {
+                Some(asked) => match self.find_thread(asked).await? {
+                    Some(_) if self.is_at(asked) => Ok(()),
                     Some(info) => self.switch_in_turn(&info).await,
                     None => self.create_in_turn(Some(asked.clone()), String::new()).await.map(drop),
                 },
-                _ => Ok(()),
+                // Another session of the resource may have deleted the one that it is bound to.
+                None if self.thread_id().is_some() => self.bound_thread().await.map(drop),
+                None => Ok(()),
             };
         }
         if !request.tags.is_empty() {

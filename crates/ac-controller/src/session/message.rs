@@ -69,7 +69,8 @@ impl UserMessage {
     }
 
     /// The id that the message is stored under, for a caller that may come twice with the same one: see
-    /// [`submit_once`](crate::Session::submit_once). A fresh one, unless set. Must be unique in its thread.
+    /// [`submit_once`](crate::Session::submit_once). A fresh one, unless set. Must be unique in its thread: one that is known is refused
+    /// (`storage.exists`).
     pub fn id(mut self, id: impl Into<MessageId>) -> Self {
         self.id = Some(id.into());
         self
@@ -88,6 +89,11 @@ impl UserMessage {
     pub fn decides_nothing(mut self) -> Self {
         self.decides_nothing = true;
         self
+    }
+
+    /// Whether its id may have come before.
+    pub(crate) fn is_named(&self) -> bool {
+        self.id.is_some()
     }
 
     /// The message as it is stored.

@@ -1,6 +1,6 @@
 use ac_agent::{Accepted, in_doubt_payload};
 use ac_core::{
-    PendingId, RunId, SessionKey, ThreadId, Timestamp, ToolCallId,
+    PendingId, ResourceId, RunId, SessionKey, ThreadId, Timestamp, ToolCallId, ToolCategory,
     event::PendingKind,
     permission::{GrantTarget, Policy, Reason},
 };
@@ -21,6 +21,8 @@ pub struct Pending {
     pub kind: PendingKind,
     /// The tool, by its exposed name.
     pub tool: String,
+    /// What kind of thing it does, as the run has it: what a grant for the category is a grant for.
+    pub category: ToolCategory,
     /// Its arguments: exactly what will run.
     pub args: Value,
     /// What the tool shows; `null` for an approval.
@@ -60,6 +62,7 @@ impl Pending {
                     id: wait.id.clone(),
                     kind: wait.kind,
                     tool: wait.slot.tool.clone(),
+                    category: wait.slot.category,
                     args,
                     payload,
                     answer_schema: schema,
@@ -85,6 +88,21 @@ impl Shared {
     pub(crate) async fn pending(&self, session: Option<&SessionKey>) -> Result<Vec<Pending>, ControllerError> {
         let runs = self.open_runs(session).await?;
         let mut open: Vec<_> = runs.iter().flat_map(|(header, snapshot)| Pending::of_run(header, snapshot)).collect();
+        open.sort_by(|a, b| (a.since, &a.id).cmp(&(b.since, &b.id)));
+        Ok(open)
+    }
+
+    /// Everything that waits for a person in the sessions of a resource, oldest first. Of other runs the headers are read.
+    pub(crate) async fn pending_of(&self, resource: &ResourceId) -> Result<Vec<Pending>, ControllerError> {
+        let mut open = vec![];
+        for header in self.open_headers(None).await? {
+            if header.session.resource == *resource
+                && !header.pending.is_empty()
+                && let Some((header, snapshot)) = self.runtime.load(&header.run).await?
+            {
+                open.extend(Pending::of_run(&header, &snapshot));
+            }
+        }
         open.sort_by(|a, b| (a.since, &a.id).cmp(&(b.since, &b.id)));
         Ok(open)
     }
@@ -326,7 +344,7 @@ impl Session {
     }
 
     /// Tool and category of the call that an open wait is about.
-    async fn subject_of(&self, id: &PendingId) -> Result<(String, ac_core::ToolCategory), ControllerError> {
+    async fn subject_of(&self, id: &PendingId) -> Result<(String, ToolCategory), ControllerError> {
         let loaded = self.shared().runtime.load(&id.run).await?;
         loaded
             .iter()

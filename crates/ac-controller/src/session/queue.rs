@@ -34,10 +34,14 @@ impl Session {
     pub async fn follow_up(&self, message: impl Into<UserMessage>) -> Result<Queued, ControllerError> {
         let turn = self.turn().await?;
         let message = message.into();
-        let unattended = message.unattended;
+        let (unattended, named) = (message.unattended, message.is_named());
         let (message, request_context) = message.into_message(self.shared())?;
+        let kept = self.shared().transient.keep(&message.id);
         let thread = self.bound_thread().await?;
         let id = message.id.clone();
+        if named {
+            self.check_new(&thread, &id).await?;
+        }
         let waits = self.refresh().await?.queue.iter().any(|item| item.thread == thread);
         let open = if waits { None } else { Some(self.close_finished(&thread).await?) };
         match open {
@@ -68,9 +72,17 @@ impl Session {
             |()| self.show_queue(&thread, true),
         )
         .await?;
+        kept.on();
         drop(turn);
         // Who enqueues looks again whether a run is open (R8).
-        let started = self.pump(&thread).await?.filter(|started| started.message == id);
+        let started = match self.pump(&thread).await {
+            Ok(started) => started.filter(|started| started.message == id),
+            // It is taken, and waits for whoever looks next.
+            Err(error) => {
+                tracing::warn!(code = error.code(), "the next follow-up did not start");
+                None
+            }
+        };
         Ok(Queued { message: id, started })
     }
 
@@ -197,16 +209,20 @@ impl Session {
         }
     }
 
-    /// As [`Session::pump`], by a task of its own.
+    /// As [`Session::pump`], by a task of its own: another process may have put something into the queue (`R8`).
     pub(crate) fn pump_soon(&self, thread: &ThreadId) {
-        if self.view().record.queue.iter().any(|item| item.thread == *thread) {
-            let (session, thread) = (self.clone(), thread.clone());
-            self.spawn(async move {
-                if let Err(error) = session.pump(&thread).await {
-                    tracing::warn!(code = error.code(), "the next follow-up did not start");
-                }
-            });
-        }
+        let (session, thread) = (self.clone(), thread.clone());
+        self.spawn(async move {
+            if let Err(error) = session.pump(&thread).await {
+                tracing::warn!(code = error.code(), "the next follow-up did not start; it is looked at again");
+            }
+        });
+    }
+
+    /// Whether a follow-up waits for its turn on the bound thread, as far as this process knows.
+    pub(crate) fn has_follow_ups(&self) -> bool {
+        let record = self.view().record;
+        record.queue.iter().any(|item| record.thread.as_ref() == Some(&item.thread))
     }
 }
 

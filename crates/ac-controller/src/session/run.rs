@@ -1,6 +1,7 @@
 use ac_agent::{RunErrorKind, RunHandle, RunOrigin, RunStatus};
 use ac_core::{ErrorInfo, Message, MessageId, RunId, ThreadId};
 use ac_engine::{Input, Outcome, Profile, StartRun};
+use ac_storage::StorageErrorKind;
 use serde_json::{Map, Value};
 
 use super::{Session, UserMessage};
@@ -118,14 +119,15 @@ impl Session {
         let turn = self.turn().await?;
         let message = message.into();
         let UserMessage { unattended, decides_nothing, .. } = message;
+        let named = message.is_named();
         let (message, request_context) = message.into_message(self.shared())?;
+        let _kept = self.shared().transient.keep(&message.id);
         let thread = self.bound_thread().await?;
-        let id = message.id.clone();
+        if named {
+            self.check_new(&thread, &message.id).await?;
+        }
         let submitted =
             self.deliver_or_start(Start { thread, message, request_context, from_queue: false, unattended }, !decides_nothing).await;
-        if submitted.is_err() {
-            self.shared().transient.forget(id.as_str());
-        }
         drop(turn);
         submitted
     }
@@ -141,6 +143,7 @@ impl Session {
         let message = message.into();
         let UserMessage { unattended, decides_nothing, .. } = message;
         let (message, request_context) = message.into_message(self.shared())?;
+        let _kept = self.shared().transient.keep(&message.id);
         let thread = self.bound_thread().await?;
         if self.has_message(&thread, &message.id).await? {
             return Ok(None);
@@ -151,9 +154,21 @@ impl Session {
         submitted.map(Some)
     }
 
-    /// Whether a message is stored on a thread, or waits for its open run.
+    /// A message is put into a thread once: a run that were given one twice could never commit again.
+    pub(crate) async fn check_new(&self, thread: &ThreadId, id: &MessageId) -> Result<(), ControllerError> {
+        if self.has_message(thread, id).await? {
+            let message = format!("the thread has a message `{id}` already; choose another id, or say it with `submit_once`");
+            return Err(ControllerError::new(ControllerErrorKind::Storage(StorageErrorKind::Exists), message));
+        }
+        Ok(())
+    }
+
+    /// Whether a message is stored on a thread, or waits for its open run or behind it.
     async fn has_message(&self, thread: &ThreadId, id: &MessageId) -> Result<bool, ControllerError> {
-        // The queue first: a message moves from there to the thread, never back.
+        // The queues first: a message moves from there to the thread, never back.
+        if self.refresh().await?.queue.iter().any(|item| item.thread == *thread && item.message.id == *id) {
+            return Ok(true);
+        }
         if let Some(run) = self.active_run(thread).await?
             && let Some((_, snapshot)) = self.shared().runtime.load(&run).await?
             && snapshot.queued.iter().any(|message| message.id == *id)
@@ -169,9 +184,15 @@ impl Session {
     /// As [`Session::submit`].
     pub async fn inject(&self, message: impl Into<UserMessage>) -> Result<MessageId, ControllerError> {
         let _turn = self.turn().await?;
-        let (message, _) = message.into().into_message(self.shared())?;
+        let message = message.into();
+        let named = message.is_named();
+        let (message, _) = message.into_message(self.shared())?;
+        let _kept = self.shared().transient.keep(&message.id);
         let thread = self.bound_thread().await?;
         let id = message.id.clone();
+        if named {
+            self.check_new(&thread, &id).await?;
+        }
         for _ in 0..TRIES {
             if let Some(run) = self.close_finished(&thread).await? {
                 if self.join(&run, &message, false).await? {
@@ -180,7 +201,6 @@ impl Session {
                 continue;
             }
             if self.put(&thread, &message).await? {
-                self.shared().transient.forget(id.as_str());
                 return Ok(id);
             }
         }
@@ -196,9 +216,13 @@ impl Session {
         // Judged first: a message that is refused stops nothing.
         let message = message.into();
         let UserMessage { unattended, decides_nothing, .. } = message;
-        let (message, request_context) = message.into_message(self.shared())?;
+        let named = message.is_named();
+        let (mut message, request_context) = message.into_message(self.shared())?;
+        let _kept = self.shared().transient.keep(&message.id);
         let thread = self.bound_thread().await?;
-        let mut message = message;
+        if named {
+            self.check_new(&thread, &message.id).await?;
+        }
         if let Some(run) = self.active_run(&thread).await? {
             if self.is_at_work(&run).await? {
                 while_active(&mut message);
@@ -255,12 +279,16 @@ impl Session {
         Ok(self.shared().storage.runs().head(&thread).await?.map(|head| head.value.usage).unwrap_or_default())
     }
 
-    /// The bound thread; a new one where there is none.
+    /// The bound thread; a new one where there is none, or where another session deleted it.
     pub(crate) async fn bound_thread(&self) -> Result<ThreadId, ControllerError> {
         match self.thread_id() {
-            Some(thread) => Ok(thread),
-            None => Ok(self.create_in_turn(None, String::new()).await?.id),
+            Some(thread) if !self.is_deleted(&thread).await? => Ok(thread),
+            _ => Ok(self.create_in_turn(None, String::new()).await?.id),
         }
+    }
+
+    async fn is_deleted(&self, thread: &ThreadId) -> Result<bool, ControllerError> {
+        Ok(self.shared().storage.runs().head(thread).await?.is_none_or(|head| head.value.deleted))
     }
 
     /// `decline` is whether an open run's approvals are declined by it.

@@ -57,21 +57,27 @@ impl Session {
     pub async fn switch_thread(&self, thread: &ThreadId) -> Result<(), ControllerError> {
         let _turn = self.turn().await?;
         let info = self.shared().owned_thread(thread, self.resource()).await?;
-        if self.thread_id().as_ref() == Some(thread) {
+        if self.is_at(thread) {
             return Ok(());
         }
         self.switch_in_turn(&info).await
     }
 
+    /// Whether the session is bound to a thread and shows it. Who was stopped in the middle of a move is not there yet.
+    pub(crate) fn is_at(&self, thread: &ThreadId) -> bool {
+        self.thread_id().as_ref() == Some(thread) && self.feed().shows().as_ref() == Some(thread)
+    }
+
     pub(crate) async fn switch_in_turn(&self, info: &ThreadInfo) -> Result<(), ControllerError> {
-        let previous = self.thread_id();
-        if let Some(old) = &previous {
-            self.leave(old).await?;
+        let previous = self.feed().shows();
+        if let Some(old) = self.thread_id().filter(|old| *old != info.id) {
+            self.leave(&old).await?;
         }
         self.settle_outbox().await?;
         let old_mode = self.mode();
-        self.write_binding(&info.id).await?;
+        // Whatever can fail comes before the move; what follows it waits for nothing.
         let brought = self.brought(&info.id).await?;
+        self.write_binding(&info.id).await?;
         let mode = self.mode();
         if mode != old_mode {
             self.tell(About::default(), EventBody::ModeChanged { mode, previous: old_mode });
@@ -147,8 +153,12 @@ impl Session {
     /// [`ThreadNotFound`](ControllerErrorKind::ThreadNotFound), or [`Contended`](ControllerErrorKind::Contended) when its run does not end.
     pub async fn delete_thread(&self, thread: &ThreadId) -> Result<(), ControllerError> {
         let _turn = self.turn().await?;
-        self.shared().owned_thread(thread, self.resource()).await?;
-        self.clear_thread(thread).await?;
+        match self.shared().owned_thread(thread, self.resource()).await {
+            Ok(_) => self.clear_thread(thread).await?,
+            // It is gone, and the session does not know yet: another one deleted it, or this one was stopped over it.
+            Err(error) if error.kind() == ControllerErrorKind::ThreadNotFound && self.thread_id().as_ref() == Some(thread) => {}
+            Err(error) => return Err(error),
+        }
         let bound = self.thread_id().as_ref() == Some(thread);
         self.write(
             |record| {

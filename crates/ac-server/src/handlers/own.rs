@@ -2,7 +2,7 @@
 
 use ac_controller::{Answer, ControllerErrorKind};
 use ac_core::{
-    MessageId, PendingId, ToolCategory,
+    MessageId, PendingId,
     permission::{GrantTarget, GrantWidth},
 };
 use serde_json::{Value, json};
@@ -17,17 +17,13 @@ use crate::{
 /// What waits for a person: in this session, or with `all=1` in every session of the resource.
 pub(crate) async fn pending(call: Call) -> Result<Reply, Failure> {
     let key = call.key()?;
-    let open = if call.query.is_set("all") {
-        let all = call.controller()?.pending().await?;
-        all.into_iter().filter(|open| open.session.resource == key.resource).collect()
-    } else {
-        call.look().await?.pending().await?
-    };
+    let open =
+        if call.query.is_set("all") { call.controller()?.pending_of(&key.resource).await? } else { call.look().await?.pending().await? };
     let all: Vec<_> = open
         .into_iter()
         .map(|open| {
             json!({
-                "id": open.id, "kind": open.kind.as_str(), "toolCallId": open.call, "toolName": open.tool, "args": open.args,
+                "id": open.id, "kind": open.kind.as_str(), "toolCallId": open.call, "toolName": open.tool, "category": open.category, "args": open.args,
                 "payload": open.payload, "answerSchema": open.answer_schema, "runId": open.run, "threadId": open.thread,
                 "since": open.since.to_string(), "parentToolCallId": open.parent_call, "sessionScope": open.session.scope,
             })
@@ -48,7 +44,7 @@ pub(crate) async fn answer(call: Call) -> Result<Reply, Failure> {
             let target = match (call.maybe("always"), &known) {
                 (None, _) => None,
                 (Some("tool"), Some(open)) => Some(GrantTarget::Tool(open.tool.clone())),
-                (Some(_), Some(open)) => Some(GrantTarget::Category(session.category_of(&open.tool).unwrap_or(ToolCategory::Other))),
+                (Some(_), Some(open)) => Some(GrantTarget::Category(open.category)),
                 // It does not wait any more, so nothing can be granted with it.
                 (Some(_), None) => None,
             };

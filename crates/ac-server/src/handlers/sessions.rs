@@ -154,7 +154,7 @@ pub(crate) async fn set_resource(call: Call) -> Result<Reply, Failure> {
     }
     call.app.owners.check(served, &to.resource, &call.who).await?;
     let old = call.look().await?;
-    let is_new = served.controller.live_session(&to).is_none();
+    let is_new = !served.controller.has_session(&to).await?;
     let session = call.begin(SessionRequest::new(to.clone())).await?;
     if is_new {
         session.set_rules(old.rules()).await?;

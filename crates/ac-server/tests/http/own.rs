@@ -71,6 +71,20 @@ async fn always_grants_the_tool_and_the_grant_can_be_taken_back() {
 }
 
 #[tokio::test]
+async fn always_grants_the_category_that_the_call_has() {
+    let server = Harness::start([note("c1"), note("c2"), Turn::text("ok")]).await;
+    server.create("r").await;
+    server.post("/code/sessions/r/messages", json!({ "message": "go" })).await;
+    let open = waiting(&server, "r", 1).await;
+    let path = format!("/code/sessions/r/pending/{}", encode(open[0]["id"].as_str().unwrap()));
+    assert_eq!(server.post(&path, json!({ "action": "approve", "always": "category" })).await.status, 200);
+    server.rested("r").await;
+    let grants = server.get("/code/sessions/r/grants").await.json()["grants"].clone();
+    assert_eq!(grants[0]["category"], open[0]["category"], "{grants}");
+    assert_eq!(grants.as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn the_queue_is_shown_and_items_are_taken_back() {
     let server = Harness::start([note("c1"), Turn::text("one"), Turn::text("three")]).await;
     server.create("r").await;

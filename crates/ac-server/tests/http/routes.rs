@@ -1,5 +1,6 @@
 //! The reference's routes: what they answer, and what they leave alone.
 
+use ac_server::Limits;
 use ac_testkit::Turn;
 use serde_json::{Value, json};
 
@@ -260,4 +261,16 @@ async fn a_session_that_gets_another_resource_goes_on_there_with_its_streams() {
     assert!(names.contains(&"message_update".to_owned()), "{names:?}");
     assert_eq!(server.get("/code/sessions/old/permissions").await.json(), json!({ "categories": {}, "tools": {} }));
     assert_eq!(server.get("/code/sessions/old").await.json()["modeId"], "build");
+}
+
+#[tokio::test]
+async fn a_session_that_is_stored_and_asleep_keeps_what_it_has_when_another_one_becomes_it() {
+    let mut first = Harness::start([]).await;
+    first.create("new").await;
+    first.post("/code/sessions/new/mode", json!({ "modeId": "plan" })).await;
+    first.stop().await;
+    let server = Harness::on(first.storage.clone(), [], Limits::default(), &[]).await;
+    server.create("old").await;
+    assert_eq!(server.post("/code/sessions/old/resource", json!({ "newResourceId": "new" })).await.status, 200);
+    assert_eq!(server.get("/code/sessions/new").await.json()["modeId"], "plan");
 }

@@ -6,7 +6,7 @@ use ac_server::Limits;
 use ac_testkit::Turn;
 use serde_json::json;
 
-use crate::support::Harness;
+use crate::support::{Harness, PATIENCE, token};
 
 #[tokio::test]
 async fn a_client_that_comes_back_misses_nothing() {
@@ -120,4 +120,21 @@ async fn a_reader_that_reads_nothing_delays_nobody_and_the_run_goes_on_without_r
     drop(asleep);
     let page = server.get(&format!("/code/sessions/r/threads/{thread}/messages?limit=1")).await.json();
     assert_eq!(page["messages"][0]["content"]["content"], pieces.concat());
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_its_token_is_taken_away() {
+    let mut limits = Limits::default();
+    limits.heartbeat = Duration::from_millis(100);
+    let server = Harness::with([], limits, &["ada"]).await;
+    assert_eq!(server.as_person("ada", "POST", "/code/sessions", json!({ "resourceId": "r" })).await.status, 200);
+    let bearer = format!("Bearer {}", token("ada"));
+    let mut stream = server.listen("/code/sessions/r/stream", &[("authorization", &bearer)]).await;
+    assert_eq!(stream.frame().await.unwrap(), ": connected");
+    assert_eq!(stream.frame().await.unwrap(), ": heartbeat");
+    // The time of a file may be no finer than this.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    server.revoke();
+    let ended = async { while stream.frame().await.is_some() {} };
+    tokio::time::timeout(PATIENCE, ended).await.expect("it goes on");
 }

@@ -85,6 +85,11 @@ impl Harness {
         Self { address, model, storage, stop: Some(stop), serving: Some(serving), tokens }
     }
 
+    /// Takes all tokens away.
+    pub(crate) fn revoke(&self) {
+        std::fs::write(self.tokens.as_ref().unwrap().path().join("tokens"), "# nobody\n").unwrap();
+    }
+
     /// Sends one request and reads the whole answer.
     pub(crate) async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         let mut text = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address);
