@@ -19,8 +19,8 @@ pub use subscription::{Delivery, Resync, Subscription};
 ///
 /// Calls about one session come one at a time; calls about different sessions come at once.
 pub trait EventBus: Send + Sync + 'static {
-    /// Takes the next event of a session, in the order of `seq`, and says how many readers it has. Never waits.
-    fn publish(&self, session: &SessionId, event: Arc<Event>) -> usize;
+    /// Takes the next event of a session, in the order of `seq`. Never waits.
+    fn publish(&self, session: &SessionId, event: Arc<Event>);
 
     /// Events of a session, in order, each once.
     ///

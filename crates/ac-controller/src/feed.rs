@@ -109,10 +109,13 @@ impl Feed {
             reduce(state, &event);
         }
         change(state);
-        if told.open.is_empty() && self.bus.readers(&self.session) == 0 {
-            return self.bus.rest(&self.session);
+        let readers = self.bus.readers(&self.session);
+        if readers > 0 || !told.open.is_empty() {
+            self.bus.publish(&self.session, event);
+        } else {
+            self.bus.rest(&self.session);
         }
-        if self.bus.publish(&self.session, event) == 0 {
+        if readers == 0 {
             return;
         }
         match class {

@@ -1,5 +1,5 @@
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::{Arc, Mutex},
 };
 
@@ -96,14 +96,14 @@ impl Owners {
     /// The resources that a principal may use, in order.
     pub(crate) async fn resources(&self, served: &Served, who: &Principal) -> Result<BTreeSet<ResourceId>, Failure> {
         let storage = served.controller.storage();
-        let mut out = BTreeSet::new();
+        let (mut out, mut looked_at) = (BTreeSet::new(), HashSet::new());
         for rows in [ControllerId::from(Self::ROWS), served.controller.id().clone()] {
             let mut after: Option<String> = None;
             loop {
                 let page = storage.sessions().list(&rows, after.as_deref(), 256).await.map_err(unavailable)?;
                 for id in page.items {
                     let resource = id.key.resource;
-                    if !out.contains(&resource) && self.check(served, &resource, who).await.is_ok() {
+                    if looked_at.insert(resource.clone()) && self.check(served, &resource, who).await.is_ok() {
                         out.insert(resource);
                     }
                 }

@@ -35,7 +35,7 @@ pub struct TokenFile {
 
 struct Read {
     looked: Instant,
-    changed: Option<SystemTime>,
+    changed: Option<(SystemTime, u64)>,
     by_digest: Arc<HashMap<String, Principal>>,
 }
 
@@ -49,8 +49,10 @@ impl TokenFile {
     /// When it cannot be read, or a line of it means nothing: a file that is only half understood lets nobody in.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
+        // Before it is read: a change in between is seen the next time.
+        let changed = changed(&path);
         let by_digest = Arc::new(parse(&std::fs::read_to_string(&path)?)?);
-        let read = Mutex::new(Read { looked: Instant::now(), changed: changed(&path), by_digest });
+        let read = Mutex::new(Read { looked: Instant::now(), changed, by_digest });
         Ok(Self { path, read })
     }
 
@@ -90,8 +92,10 @@ impl fmt::Debug for TokenFile {
     }
 }
 
-fn changed(path: &Path) -> Option<SystemTime> {
-    std::fs::metadata(path).and_then(|meta| meta.modified()).ok()
+/// When it was changed, and its length: two changes may come within one tick of the file's clock.
+fn changed(path: &Path) -> Option<(SystemTime, u64)> {
+    let meta = std::fs::metadata(path).ok()?;
+    Some((meta.modified().ok()?, meta.len()))
 }
 
 fn parse(text: &str) -> io::Result<HashMap<String, Principal>> {

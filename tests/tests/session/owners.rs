@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use ac_controller::{AgentController, SessionRequest, Settlement, UserMessage};
-use ac_core::{EventBody, Policy, SessionKey, permission::GrantTarget};
+use ac_controller::{AgentController, Mode, SessionRequest, Settlement, UserMessage};
+use ac_core::{EventBody, Policy, SessionKey, ToolCategory, permission::GrantTarget};
 use ac_testkit::Turn;
-use serde_json::{Map, json};
+use ac_tools::TypedTool;
+use serde_json::{Map, Value, json};
 
 use crate::desk::{Desk, build_mode, drain, is_end, names, send_and_rest, until};
 
@@ -115,4 +116,18 @@ async fn who_speaks_on_another_sessions_run_moves_it_on_by_that_ones_rules() {
     until(&mut heard, is_end).await;
     assert_eq!(desk.done(), ["write c2"]);
     b.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_wait_knows_the_category_of_its_call_wherever_the_session_went_meanwhile() {
+    let touch = TypedTool::new("touch", |_: Map<String, Value>, _| async move { Ok("touched") });
+    let build = Mode::new("build").model("prov/builder").additional_tools([touch.category(ToolCategory::Edit).build()]).default();
+    let desk = Desk::new([work("c1", "touch")]);
+    let controller = desk.builder("").modes([build, Mode::new("plan").model("prov/planner")]).build().unwrap();
+    let session = controller.create_session("ann").await.unwrap();
+    send_and_rest(&session, "go").await;
+    session.switch_mode("plan").await.unwrap();
+    assert_eq!(session.category_of("touch"), None, "the mode of now has no such tool");
+    assert_eq!(session.pending().await.unwrap()[0].category, ToolCategory::Edit);
+    controller.shutdown().await;
 }

@@ -72,10 +72,8 @@ impl Default for LocalBus {
 }
 
 impl EventBus for LocalBus {
-    fn publish(&self, session: &SessionId, event: Arc<Event>) -> usize {
-        let ring = self.ring(session);
-        ring.push(event);
-        ring.readers()
+    fn publish(&self, session: &SessionId, event: Arc<Event>) {
+        self.ring(session).push(event);
     }
 
     fn subscribe(&self, session: &SessionId, after: Option<Cursor>) -> BoxStream<'static, BusItem> {

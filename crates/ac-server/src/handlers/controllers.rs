@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -42,9 +44,17 @@ pub(crate) async fn models(call: Call) -> Result<Reply, Failure> {
 
 pub(crate) async fn active_runs(call: Call) -> Result<Reply, Failure> {
     let (_, served) = call.served()?;
-    let mut runs = vec![];
+    let (mut runs, mut theirs) = (vec![], HashMap::new());
     for run in served.controller.active_runs().await? {
-        if call.app.owners.check(served, &run.resource, &call.who).await.is_ok() {
+        // Once for each resource, however many runs others have.
+        let granted = match theirs.get(&run.resource) {
+            Some(known) => *known,
+            None => {
+                let granted = call.app.owners.check(served, &run.resource, &call.who).await.is_ok();
+                *theirs.entry(run.resource.clone()).or_insert(granted)
+            }
+        };
+        if granted {
             runs.push(json!({ "runId": run.run, "resourceId": run.resource, "threadId": run.thread }));
         }
     }

@@ -23,8 +23,8 @@ pub(crate) async fn pending(call: Call) -> Result<Reply, Failure> {
         .into_iter()
         .map(|open| {
             json!({
-                "id": open.id, "kind": open.kind.as_str(), "toolCallId": open.call, "toolName": open.tool, "category": open.category, "args": open.args,
-                "payload": open.payload, "answerSchema": open.answer_schema, "runId": open.run, "threadId": open.thread,
+                "id": open.id, "kind": open.kind.as_str(), "toolCallId": open.call, "toolName": open.tool, "category": open.category,
+                "args": open.args, "payload": open.payload, "answerSchema": open.answer_schema, "runId": open.run, "threadId": open.thread,
                 "since": open.since.to_string(), "parentToolCallId": open.parent_call, "sessionScope": open.session.scope,
             })
         })

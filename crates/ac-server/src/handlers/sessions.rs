@@ -1,4 +1,4 @@
-use ac_controller::{ModelChoice, SessionRequest, is_protected_state_key};
+use ac_controller::{ControllerError, ModelChoice, Session, SessionRequest, is_protected_state_key};
 use ac_core::{ModeId, PermissionRules, ResourceId, SessionKey, wire};
 use serde_json::{Map, Value, json};
 
@@ -156,17 +156,25 @@ pub(crate) async fn set_resource(call: Call) -> Result<Reply, Failure> {
     let old = call.look().await?;
     let is_new = !served.controller.has_session(&to).await?;
     let session = call.begin(SessionRequest::new(to.clone())).await?;
-    if is_new {
-        session.set_rules(old.rules()).await?;
-        session.set_state(old.state().as_ref().clone()).await?;
-        session.switch_mode(old.mode()).await?;
-        if let Some(model) = old.model() {
-            session.switch_model(ModelChoice::new(model)).await?;
-        }
+    if is_new && let Err(error) = carry_over(&old, &session).await {
+        // Whoever asks again must not find half of it, and take that for what was there before.
+        served.controller.delete_session(&to).await?;
+        return Err(error.into());
     }
     call.app.moves(place, from.clone(), to);
     served.controller.delete_session(&from).await?;
     Ok(Reply::Done(ACCEPTED))
+}
+
+/// Rules first: what is denied is denied from the beginning.
+async fn carry_over(old: &Session, session: &Session) -> Result<(), ControllerError> {
+    session.set_rules(old.rules()).await?;
+    session.set_state(old.state().as_ref().clone()).await?;
+    session.switch_mode(old.mode()).await?;
+    match old.model() {
+        Some(model) => session.switch_model(ModelChoice::new(model)).await,
+        None => Ok(()),
+    }
 }
 
 pub(crate) async fn resources(call: Call) -> Result<Reply, Failure> {

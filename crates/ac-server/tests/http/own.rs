@@ -80,7 +80,7 @@ async fn always_grants_the_category_that_the_call_has() {
     assert_eq!(server.post(&path, json!({ "action": "approve", "always": "category" })).await.status, 200);
     server.rested("r").await;
     let grants = server.get("/code/sessions/r/grants").await.json()["grants"].clone();
-    assert_eq!(grants[0]["category"], open[0]["category"], "{grants}");
+    assert_eq!((&grants[0]["category"], &open[0]["category"]), (&json!("edit"), &json!("edit")), "{grants}");
     assert_eq!(grants.as_array().unwrap().len(), 1);
 }
 
