@@ -326,7 +326,8 @@ pub(crate) static ROUTES: &[Route] = &[
 
 /// The whole table as an axum router.
 pub(crate) fn router(app: &Arc<App>) -> Router {
-    let mut router = webhook::mount(app, console::routes(app));
+    let page = if app.console { console::routes(app) } else { Router::new() };
+    let mut router = webhook::mount(app, page);
     for route in ROUTES {
         let path = match route.path.strip_prefix("/-") {
             Some(outside) => outside.to_owned(),

@@ -42,6 +42,7 @@ pub(crate) struct App {
     /// Names in `Host` that are accepted; `None` accepts all.
     pub(crate) hosts: Option<Vec<String>>,
     pub(crate) webhooks: Option<Box<Webhooks>>,
+    pub(crate) console: bool,
     pub(crate) owners: Owners,
     pub(crate) rates: Rates,
     pub(crate) streams: Arc<Streams>,
@@ -141,15 +142,28 @@ pub struct ServerBuilder {
     limits: Limits,
     hosts: Option<Vec<String>>,
     webhooks: Option<Box<Webhooks>>,
+    console: bool,
 }
 
 impl Server {
     /// Begins a server: nobody must say who they are, unless [`ServerBuilder::auth`] says so.
     pub fn builder() -> ServerBuilder {
-        ServerBuilder { served: vec![], prefix: "/api".into(), auth: Auth::Open, limits: Limits::default(), hosts: None, webhooks: None }
+        let (served, prefix, limits) = (vec![], "/api".into(), Limits::default());
+        ServerBuilder { served, prefix, auth: Auth::Open, limits, hosts: None, webhooks: None, console: true }
     }
 
-    /// The routes, for a host that serves them itself. Limits of connections, heads and stalls are then the host's to set.
+    /// The routes, for a host that serves them itself. Limits of connections, heads and stalls are then the host's to set. One with a page of
+    /// its own at `/` says [`console(false)`](ServerBuilder::console).
+    ///
+    /// ```
+    /// use ac_server::Server;
+    /// use axum::{Router, routing::get};
+    ///
+    /// let server = Server::builder().console(false).build()?;
+    /// let app: Router = Router::new().route("/", get(|| async { "the shop" })).merge(server.router());
+    /// # drop(app);
+    /// # Ok::<(), ac_server::ServerError>(())
+    /// ```
     pub fn router(&self) -> Router {
         route::router(&self.0)
     }
@@ -190,6 +204,13 @@ impl ServerBuilder {
     /// As [`ServerBuilder::hosts`], with the names of this machine for itself.
     pub fn loopback_hosts(self) -> Self {
         self.hosts(["localhost", "127.0.0.1", "[::1]"])
+    }
+
+    /// The page for people at `/`, with what it is made of below `/console/`. It is there, unless this says `false`: a host with a front page
+    /// of its own leaves it out.
+    pub fn console(mut self, console: bool) -> Self {
+        self.console = console;
+        self
     }
 
     /// Who takes requests of chat platforms: `POST {prefix}/agent-controllers/{controller}/channels/{platform}/webhook`. It gets both names
@@ -242,6 +263,7 @@ impl ServerBuilder {
             limits: self.limits,
             hosts: self.hosts,
             webhooks: self.webhooks,
+            console: self.console,
             owners: Owners::default(),
             rates: Rates::default(),
             streams: Arc::default(),

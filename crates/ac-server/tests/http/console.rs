@@ -1,6 +1,8 @@
 //! The page for people, as it is served, and what it reads that other clients do not.
 
 use ac_testkit::Turn;
+use hyper::service::Service as _;
+use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
 
 use crate::support::Harness;
@@ -68,4 +70,15 @@ async fn what_waits_in_any_session_of_a_resource_is_listed_with_the_session_that
     let id = all[0]["id"].as_str().unwrap().replace('/', "%2F").replace('#', "%23");
     let answered = server.post(&format!("/code/sessions/r/pending/{id}?sessionScope=s%201"), json!({ "action": "approve" })).await;
     assert_eq!(answered.status, 200, "{answered:?}");
+}
+
+#[tokio::test]
+async fn a_host_with_a_page_of_its_own_has_no_console() {
+    let server = ac_server::Server::builder().console(false).build().unwrap();
+    let own = axum::Router::new().route("/", axum::routing::get(|| async { "the shop" })).merge(server.router());
+    let service = TowerToHyperService::new(own);
+    for (path, status) in [("/", 200), ("/console/app.js", 404), ("/api/agent-controller", 200)] {
+        let request = http::Request::get(path).body(axum::body::Body::empty()).unwrap();
+        assert_eq!(service.call(request).await.unwrap().status(), status, "{path}");
+    }
 }
