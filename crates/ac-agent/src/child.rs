@@ -170,7 +170,8 @@ impl Shared {
         }
     }
 
-    /// Everything that a child run wrote, in order (SPEC U-13). What its thread held before does not count.
+    /// Everything that a child run wrote, in order (SPEC U-13), with a line between what stands in different steps: the last word of one is
+    /// not the first of the next. What its thread held before does not count.
     async fn said(&self, snapshot: &RunSnapshot) -> Result<String, RunError> {
         let mut texts = vec![];
         let task = ChildProfile::task_message(&snapshot.run);
@@ -183,7 +184,7 @@ impl Shared {
                     break 'pages;
                 }
                 if own(&message) {
-                    texts.push(message.text());
+                    texts.extend(Some(message.text()).filter(|text| !text.is_empty()));
                 }
             }
             match page.next.and_then(|next| next.parse().ok()) {
@@ -192,6 +193,6 @@ impl Shared {
             }
         }
         texts.reverse();
-        Ok(texts.concat())
+        Ok(texts.join("\n\n"))
     }
 }

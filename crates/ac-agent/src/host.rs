@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use ac_core::{
-    CancelToken, Decision, EventBody, Message, ModelError, ModelId, ModelProvider, ResourceId, RunId, ThreadId, ToolDefinition,
+    CancelToken, Decision, EventBody, Message, ModelError, ModelId, ModelProvider, ResourceId, RunId, ThreadId, ToolDefinition, Usage,
     tool::Capabilities,
 };
 use ac_engine::{Outbox, Profile, RunSnapshot};
@@ -31,6 +31,8 @@ pub struct Judgement {
     pub message: Option<Message>,
     /// Told as `goal_evaluation`.
     pub verdict: Option<Value>,
+    /// What judging used, added to the thread's tokens.
+    pub usage: Option<Usage>,
 }
 
 /// What judging may use.
@@ -104,6 +106,7 @@ pub trait RunHost: Send + Sync + 'static {
         let _ = (snapshot, cx);
         Judgement::default()
     }
+
     /// A child of this run goes on in this process; so should the run itself, to tell what the child does and to take its result. Whoever
     /// has it already keeps it.
     async fn attend(&self, _parent: &RunId) {}

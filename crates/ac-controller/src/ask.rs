@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ac_core::{CancelToken, Message, ModelError, ModelErrorKind, ModelId, ModelRequest, Part, Role, assemble::Assembler};
+use ac_core::{CancelToken, Message, ModelError, ModelErrorKind, ModelId, ModelRequest, Part, Role, Usage, assemble::Assembler};
 use futures::StreamExt;
 
 use crate::controller::Shared;
@@ -13,8 +13,14 @@ const TRIES: u32 = 3;
 /// The wait before it is asked again, doubled each time.
 const WAIT: Duration = Duration::from_millis(250);
 
+/// What a model said to one question.
+pub(crate) struct Answered {
+    pub(crate) text: String,
+    pub(crate) usage: Option<Usage>,
+}
+
 impl Shared {
-    /// Asks a model one thing; its text. Ends when `cancel` fires.
+    /// Asks a model one thing. Ends when `cancel` fires.
     ///
     /// # Errors
     /// What the model says; [`ModelErrorKind::Timeout`] when it says nothing in time, retries included.
@@ -25,7 +31,7 @@ impl Shared {
         text: String,
         timeout: Duration,
         cancel: &CancelToken,
-    ) -> Result<String, ModelError> {
+    ) -> Result<Answered, ModelError> {
         let message = Arc::new(Message::new("question", Role::User, vec![Part::text(text)], self.clock.now()));
         let asking = async {
             let mut wait = WAIT;
@@ -52,7 +58,7 @@ impl Shared {
         instructions: &Arc<str>,
         message: &Arc<Message>,
         cancel: &CancelToken,
-    ) -> Result<String, ModelError> {
+    ) -> Result<Answered, ModelError> {
         let mut request = ModelRequest::new(model.clone(), vec![message.clone()]);
         request.instructions = Some(instructions.clone());
         let mut stream = self.config.router.provider(model)?.stream(request, cancel.child()).await?;
@@ -60,6 +66,7 @@ impl Shared {
         while let Some(event) = stream.next().await {
             answer.push(event?);
         }
-        Ok(answer.into_parts().0.iter().filter_map(Part::as_text).collect())
+        let (parts, finish) = answer.into_parts();
+        Ok(Answered { text: parts.iter().filter_map(Part::as_text).collect(), usage: finish.and_then(|finish| finish.usage) })
     }
 }

@@ -32,5 +32,6 @@ pub use message::UserMessage;
 pub use modes::{ModeView, ModelChoice};
 pub use pending::{ApprovalDecision, Pending};
 pub use queue::Queued;
+pub(crate) use record::SessionRecord;
 pub use run::{Settled, Settlement, Submitted};
 pub use state::{StateUpdate, is_protected_state_key};

@@ -110,6 +110,8 @@ pub enum Input {
         message: Option<Box<Message>>,
         /// Told to whoever listens, as it is; `None` where nothing was judged.
         verdict: Option<Value>,
+        /// What judging used, added to the thread's tokens.
+        usage: Option<Usage>,
     },
     /// A person answered.
     Answer {

@@ -33,7 +33,7 @@ impl RunSnapshot {
             Input::ToolDelegated { call, attempt, child } => self.tool_delegated(&mut turn, &call, attempt, child)?,
             Input::ToolInterrupted { call, attempt } => self.tool_interrupted(&mut turn, &call, attempt)?,
             Input::ChildFinished { call, result, usage } => self.child_finished(&mut turn, &call, result, usage)?,
-            Input::Judged { step, go_on, message, verdict } => self.judged(&mut turn, step, go_on, message, verdict)?,
+            Input::Judged { step, go_on, message, verdict, usage } => self.judged(&mut turn, step, go_on, message, verdict, usage)?,
             Input::Answer { pending, answer, plan, request_context } => {
                 self.answered(&mut turn, &pending, answer, plan, request_context)?;
             }

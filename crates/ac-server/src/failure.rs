@@ -93,10 +93,11 @@ impl From<ControllerError> for Failure {
     fn from(error: ControllerError) -> Self {
         use ControllerErrorKind as K;
         let status = match error.kind() {
-            K::ModeNotFound | K::ThreadNotFound | K::QueueItemNotFound | K::GrantNotFound | K::NotPending | K::MessageNotFound => {
-                StatusCode::NOT_FOUND
-            }
-            K::ThreadExists | K::AlreadyResolved | K::Ambiguous | K::Aborting | K::SessionDeleted => StatusCode::CONFLICT,
+            K::ModeNotFound | K::ThreadNotFound | K::QueueItemNotFound | K::GrantNotFound | K::NotPending | K::MessageNotFound
+            // A thread that was deleted in the middle of it.
+            | K::Storage(StorageErrorKind::Deleted) => StatusCode::NOT_FOUND,
+            K::ThreadExists | K::AlreadyResolved | K::Ambiguous | K::Aborting | K::SessionDeleted | K::Storage(StorageErrorKind::Exists) => {
+ StatusCode::CONFLICT }
             K::ProtectedState => StatusCode::FORBIDDEN,
             K::InvalidAnswer => StatusCode::UNPROCESSABLE_ENTITY,
             K::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,

@@ -103,6 +103,40 @@ async fn a_follow_up_keeps_its_context_until_its_run() {
     controller.shutdown().await;
 }
 
+#[tokio::test]
+async fn a_refused_repeat_takes_nothing_from_the_message_that_waits() {
+    let desk = Desk::new([
+        Turn::tool("c0", "look", json!({ "what": "a", "wait": 300 })),
+        Turn::text("ok"),
+        Turn::tool("c1", "peek", json!({})),
+        Turn::text("done"),
+        Turn::tool("c2", "peek", json!({})),
+        Turn::text("done"),
+    ]);
+    let (builder, seen) = peeking(&desk, "");
+    let controller = builder.transient_context_keys(["token"]).build().unwrap();
+    let session = controller.create_session("ann").await.unwrap();
+    session.set_tool_policy("peek", Some(Policy::Allow)).await.unwrap();
+    let mut events = session.subscribe();
+    session.submit("first").await.unwrap();
+    session.follow_up(with(json!({ "token": "its own" })).id("m2")).await.unwrap();
+    let again = || with(json!({ "token": "another" })).id("m2");
+    assert!(session.submit_once(again()).await.unwrap().is_none());
+    assert_eq!(session.submit(again()).await.unwrap_err().code(), "storage.exists");
+    assert_eq!(session.steer(again()).await.unwrap_err().code(), "storage.exists");
+    assert_eq!(session.inject(again()).await.unwrap_err().code(), "storage.exists");
+    assert_eq!(session.follow_up(again()).await.unwrap_err().code(), "storage.exists");
+    // Ids are a thread's alone: this is another message.
+    let elsewhere = controller.create_session(ac_controller::SessionRequest::new("ann").scope("tab").thread("other")).await.unwrap();
+    for _ in 0..2 {
+        crate::desk::until(&mut events, crate::desk::is_end).await;
+    }
+    elsewhere.set_tool_policy("peek", Some(Policy::Allow)).await.unwrap();
+    elsewhere.send_message(again()).await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), [json!({ "token": "its own" }), json!({ "token": "another" })]);
+    controller.shutdown().await;
+}
+
 fn counter() -> StateSchema {
     StateSchema::new(json!({
         "type": "object",

@@ -86,6 +86,15 @@ async fn a_run_goes_on_until_its_goal_is_reached() {
     assert_eq!((reached.id, reached.status, reached.runs_used), (goal.id, GoalStatus::Done, 2));
     let requests = desk.server.requests();
     assert_eq!(requests.len(), 4);
+    let used: u64 = all
+        .iter()
+        .filter_map(|event| match &event.body {
+            EventBody::UsageUpdate { usage, .. } => Some(usage.total),
+            _ => None,
+        })
+        .sum();
+    let stored = session.token_usage().await.unwrap();
+    assert_eq!((used, stored.total), (4 * 15, 4 * 15), "what the judge used counts too");
     let asked = requests[1].body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
     assert!(asked.starts_with("Goal: Ship it") && asked.ends_with("half"), "{asked}");
     let second = requests[2].body["messages"].as_array().unwrap();

@@ -33,7 +33,7 @@ impl Driver {
     pub(super) async fn pass_unjudged(&mut self, at: Timestamp, next: &mut RunSnapshot, effects: &mut Vec<Effect>) -> Result<(), RunError> {
         if next.phase == (Phase::Judging { asked: false }) && !self.parking && !self.host.judges(&self.run).await? {
             let step = next.step;
-            effects.extend(next.step(at, Input::Judged { step, go_on: false, message: None, verdict: None })?);
+            effects.extend(next.step(at, Input::Judged { step, go_on: false, message: None, verdict: None, usage: None })?);
         }
         Ok(())
     }
@@ -50,7 +50,7 @@ impl Driver {
     pub(super) async fn judged(&mut self, judgement: Judgement) -> Result<Go, RunError> {
         let Some(judging) = self.judging.take() else { return Ok(Go::On) };
         self.tell_progress();
-        let Judgement { go_on, message, verdict } = judgement;
-        self.report(Input::Judged { step: judging.step, go_on, message: message.map(Box::new), verdict }).await
+        let Judgement { go_on, message, verdict, usage } = judgement;
+        self.report(Input::Judged { step: judging.step, go_on, message: message.map(Box::new), verdict, usage }).await
     }
 }

@@ -37,7 +37,7 @@ impl Session {
                         Applied::Nothing
                     }
                     OutboxAction::RemoveQueued { id } => {
-                        record.queue.retain(|item| item.message.id != *id);
+                        record.queue.retain(|item| !item.is(&snapshot.thread, id));
                         Applied::Queue
                     }
                     // Started and aborted by the run's own rows, which are written at most once.

@@ -36,7 +36,7 @@ impl Session {
         if self.shared().runtime.load(run).await?.is_some() {
             return Ok(());
         }
-        self.shared().transient.share(parent.run.as_str(), run.as_str());
+        self.shared().transient.share(&parent.run, run);
         let Begin { mut profile, child, task } = self.begin(parent, call, asked).await?;
         child.keep_in(&mut profile);
         let thread = ThreadId::from(run.as_str());

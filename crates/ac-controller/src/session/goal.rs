@@ -1,7 +1,7 @@
 //! Goals: see [`GoalJudge`](crate::GoalJudge).
 
 use ac_agent::{JudgeContext, Judgement, RunRef};
-use ac_core::{EventBody, Message, ModelErrorKind, Part, Role, RunId, ThreadId, Timestamp, message::SignalInfo};
+use ac_core::{EventBody, Message, ModelErrorKind, Part, Role, RunId, ThreadId, Timestamp, Usage, message::SignalInfo};
 use ac_engine::RunSnapshot;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{Session, kept::Kept};
 use crate::{
     AgentController, ControllerError, ControllerErrorKind, Goal, GoalJudge, GoalStatus, GoalUpdate, NewGoal,
+    ask::Answered,
     controller::Shared,
     goal::{Asked, Said, Verdict},
 };
@@ -41,6 +42,9 @@ struct Judged {
     go_on: bool,
     text: String,
     payload: Value,
+    /// What the judge used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usage: Option<Usage>,
 }
 
 impl Record {
@@ -155,9 +159,11 @@ impl Session {
 
     async fn with_thread(&self) -> Result<(ThreadId, tokio::sync::MutexGuard<'_, ()>), ControllerError> {
         let turn = self.turn().await?;
-        let thread = self.thread_id();
-        let thread = thread.ok_or_else(|| ControllerError::new(ControllerErrorKind::NoThread, "session has no active thread"))?;
-        Ok((thread, turn))
+        match self.thread_id() {
+            // Another session may have deleted it.
+            Some(thread) if !self.is_deleted(&thread).await? => Ok((thread, turn)),
+            _ => Err(ControllerError::new(ControllerErrorKind::NoThread, "session has no active thread")),
+        }
     }
 
     /// What a run that starts has to be told of the goal, if it was not told yet.
@@ -226,7 +232,7 @@ impl Session {
         let pending = |reason: Option<&str>| EventBody::GoalEvaluation { payload: Verdict::pending(&goal, judge.max_runs, reason) };
         cx.tell(pending(None));
         let began = self.shared().clock.now();
-        let asked = self.ask_judge(judge, &goal, snapshot, cx).await;
+        let (asked, usage) = self.ask_judge(judge, &goal, snapshot, cx).await;
         if let Asked::Said(said) = &asked {
             cx.tell(pending(Some(&said.reason)));
         }
@@ -244,6 +250,7 @@ impl Session {
                 go_on: verdict.goes_on(),
                 text: verdict.text(&known.objective),
                 payload: verdict.payload(&known.objective),
+                usage: usage.clone(),
             };
             (verdict, judged)
         };
@@ -279,23 +286,26 @@ impl Session {
                 if let Err(error) = other {
                     tracing::warn!(run = %snapshot.run, code = error.code(), "a verdict was not stored and does not count: {error}");
                 }
-                Ok(Judgement { go_on: false, message: None, verdict: Some(verdict) })
+                Ok(Judgement { go_on: false, message: None, verdict: Some(verdict), usage: judged.usage })
             }
         }
     }
 
-    async fn ask_judge(&self, judge: &GoalJudge, goal: &Goal, snapshot: &RunSnapshot, cx: &JudgeContext) -> Asked {
+    async fn ask_judge(&self, judge: &GoalJudge, goal: &Goal, snapshot: &RunSnapshot, cx: &JudgeContext) -> (Asked, Option<Usage>) {
         let model = goal.judge_model.as_ref().or(judge.model.as_ref()).unwrap_or(&snapshot.profile.model);
         let answer = snapshot.message.as_ref().map(|message| message.text()).unwrap_or_default();
         let text = format!("Goal: {}\n\nThe assistant's latest answer:\n{answer}", goal.objective);
         match self.shared().ask_model(model, &judge.instructions, text, judge.timeout, &cx.cancel).await {
-            Ok(text) => match Said::read(&text) {
-                Some(said) => Asked::Said(said),
-                None => Asked::Failed { reason: format!("the judge {model} gave no decision"), timed_out: false },
-            },
+            Ok(Answered { text, usage }) => {
+                let asked = match Said::read(&text) {
+                    Some(said) => Asked::Said(said),
+                    None => Asked::Failed { reason: format!("the judge {model} gave no decision"), timed_out: false },
+                };
+                (asked, usage)
+            }
             Err(error) => {
                 let timed_out = error.kind == ModelErrorKind::Timeout;
-                Asked::Failed { reason: format!("the judge {model} failed: {}", error.kind.code()), timed_out }
+                (Asked::Failed { reason: format!("the judge {model} failed: {}", error.kind.code()), timed_out }, None)
             }
         }
     }
@@ -309,7 +319,7 @@ impl Judged {
         message.meta.attributes.insert("type".into(), "goal-judge".into());
         let metadata = Map::from_iter([("goalEvaluation".to_owned(), self.payload.clone())]);
         message.meta.signal = Some(Box::new(SignalInfo { kind: "reactive".into(), tag: "system-reminder".into(), metadata, quiet: false }));
-        Judgement { go_on: self.go_on, message: Some(message), verdict: Some(self.payload.clone()) }
+        Judgement { go_on: self.go_on, message: Some(message), verdict: Some(self.payload.clone()), usage: self.usage.clone() }
     }
 }
 

@@ -288,7 +288,9 @@ impl Session {
             let mut slot = self.inner.cell.lock().await;
             self.shared.storage.sessions().delete(&self.inner.id).await?;
             self.inner.deleted.store(true, Ordering::Release);
-            *slot = None;
+            for item in slot.take().iter().flat_map(|cell| &cell.record.queue) {
+                self.shared.transient.forget_message(&item.thread, &item.message.id);
+            }
         }
         // What waits for a person goes on waiting, but not for this session: its rules and grants are gone, and nobody hears it any more.
         for header in self.open_headers().await? {

@@ -118,7 +118,7 @@ impl RunHost for Host {
     }
 
     fn request_context(&self, run: &RunRef, profile: &Profile) -> Map<String, Value> {
-        self.0.shared().transient.join(run.run.as_str(), &profile.request_context)
+        self.0.shared().transient.join(&run.run, &profile.request_context)
     }
 
     async fn judges(&self, run: &RunRef) -> Result<bool, RunError> {

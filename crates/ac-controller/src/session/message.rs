@@ -96,7 +96,7 @@ impl UserMessage {
         self.id.is_some()
     }
 
-    /// The message as it is stored.
+    /// The message as it is stored, and the context that came with it.
     pub(crate) fn into_message(self, shared: &Shared) -> Result<(Message, Map<String, Value>), ControllerError> {
         if self.text.is_empty() && self.files.is_empty() {
             return Err(ControllerError::new(ControllerErrorKind::EmptyMessage, "a message needs text or a file"));
@@ -115,8 +115,7 @@ impl UserMessage {
         }));
         message.meta.author = self.author;
         message.meta.host = self.host;
-        let stored = shared.transient.split(message.id.as_str(), self.request_context);
-        Ok((message, stored))
+        Ok((message, self.request_context))
     }
 }
 

@@ -216,7 +216,7 @@ impl Session {
         let (request_context, replaced) = match request_context {
             Some(context) => {
                 let (stored, kept_apart) = transient.part(context);
-                (Some(stored), Some(transient.replace(id.run.as_str(), kept_apart)))
+                (Some(stored), Some(transient.replace(&id.run, kept_apart)))
             }
             None => (None, None),
         };
@@ -229,7 +229,7 @@ impl Session {
             Err(error) => {
                 // An answer that is refused changes nothing.
                 if let Some(before) = replaced {
-                    transient.replace(id.run.as_str(), before);
+                    transient.replace(&id.run, before);
                 }
                 return Err(error.into());
             }

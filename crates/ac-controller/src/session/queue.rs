@@ -33,36 +33,21 @@ impl Session {
     /// As [`Session::submit`].
     pub async fn follow_up(&self, message: impl Into<UserMessage>) -> Result<Queued, ControllerError> {
         let turn = self.turn().await?;
-        let message = message.into();
-        let (unattended, named) = (message.unattended, message.is_named());
-        let (message, request_context) = message.into_message(self.shared())?;
-        let kept = self.shared().transient.keep(&message.id);
-        let thread = self.bound_thread().await?;
-        let id = message.id.clone();
-        if named {
-            self.check_new(&thread, &id).await?;
-        }
+        let (start, kept) = self.admit(message.into()).await?;
+        let (thread, id) = (start.thread.clone(), start.message.id.clone());
         let waits = self.refresh().await?.queue.iter().any(|item| item.thread == thread);
         let open = if waits { None } else { Some(self.close_finished(&thread).await?) };
         match open {
-            Some(None) => {
-                let start = Start {
-                    thread: thread.clone(),
-                    message: message.clone(),
-                    request_context: request_context.clone(),
-                    from_queue: false,
-                    unattended,
-                };
-                match self.start_run(start).await {
-                    Err(error) if error.kind() == ControllerErrorKind::Run(ac_agent::RunErrorKind::Busy) => {}
-                    other => return Ok(Queued { message: id, started: Some(other?) }),
-                }
-            }
-            Some(Some(run)) if !self.is_at_work(&run).await? && self.join(&run, &message, false).await? => {
+            Some(None) => match self.start_run(start.clone()).await {
+                Err(error) if error.kind() == ControllerErrorKind::Run(ac_agent::RunErrorKind::Busy) => {}
+                other => return Ok(Queued { message: id, started: Some(other?) }),
+            },
+            Some(Some(run)) if !self.is_at_work(&run).await? && self.join(&run, &start.message, false).await? => {
                 return Ok(Queued { message: id, started: None });
             }
             _ => {}
         }
+        let Start { message, request_context, unattended, .. } = start;
         let item = FollowUp { thread: thread.clone(), message, request_context, unattended };
         self.write(
             |record| {
@@ -120,7 +105,7 @@ impl Session {
             .write(
                 |record| {
                     let before = record.queue.len();
-                    record.queue.retain(|item| item.message.id != *id);
+                    record.queue.retain(|item| !item.is(&thread, id));
                     Ok(if record.queue.len() < before { Change::Write(true) } else { Change::Nothing(false) })
                 },
                 |removed| {
@@ -131,7 +116,7 @@ impl Session {
             )
             .await?;
         if removed {
-            self.shared().transient.forget(id.as_str());
+            self.shared().transient.forget_message(&thread, id);
             return Ok(());
         }
         let Some(run) = self.active_run(&thread).await? else { return Err(not_found()) };
@@ -152,12 +137,12 @@ impl Session {
         let Some(thread) = self.thread_id() else { return Ok(()) };
         self.write(
             |record| {
-                let unknown = order.iter().find(|id| !record.queue.iter().any(|item| item.message.id == **id && item.thread == thread));
+                let unknown = order.iter().find(|id| !record.queue.iter().any(|item| item.is(&thread, id)));
                 if let Some(id) = unknown {
                     let message = format!("no follow-up waits under `{id}`");
                     return Err(ControllerError::new(ControllerErrorKind::QueueItemNotFound, message));
                 }
-                let place = |item: &FollowUp| order.iter().position(|id| *id == item.message.id).unwrap_or(usize::MAX);
+                let place = |item: &FollowUp| order.iter().position(|id| item.is(&thread, id)).unwrap_or(usize::MAX);
                 record.queue.sort_by_key(place);
                 Ok(Change::Write(()))
             },
@@ -193,12 +178,13 @@ impl Session {
                 let id = message.id;
                 self.write(
                     |record| {
-                        record.queue.retain(|item| item.message.id != id);
+                        record.queue.retain(|item| !item.is(thread, &id));
                         Ok(Change::Write(()))
                     },
                     |()| self.show_queue(thread, true),
                 )
                 .await?;
+                self.shared().transient.forget_message(thread, &id);
                 continue;
             }
             let start = Start { thread: thread.clone(), message, request_context, from_queue: true, unattended };
@@ -219,10 +205,12 @@ impl Session {
         });
     }
 
-    /// Whether a follow-up waits for its turn on the bound thread, as far as this process knows.
-    pub(crate) fn has_follow_ups(&self) -> bool {
+    /// As [`Session::pump_soon`], where a follow-up waits for its turn on the bound thread, as far as this process knows.
+    pub(crate) fn pump_waiting(&self) {
         let record = self.view().record;
-        record.queue.iter().any(|item| record.thread.as_ref() == Some(&item.thread))
+        if let Some(thread) = record.thread.as_ref().filter(|thread| record.queue.iter().any(|item| item.thread == **thread)) {
+            self.pump_soon(thread);
+        }
     }
 }
 

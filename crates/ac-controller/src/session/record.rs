@@ -3,7 +3,7 @@ use std::{
     sync::Arc,
 };
 
-use ac_core::{Grant, Message, ModeId, ModelId, PermissionRules, RunId, ThreadId, Timestamp};
+use ac_core::{Grant, Message, MessageId, ModeId, ModelId, PermissionRules, RunId, ThreadId, Timestamp};
 use ac_storage::{SessionId, SessionStore, Stored};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
@@ -74,6 +74,13 @@ pub(crate) struct FollowUp {
     pub(crate) unattended: bool,
 }
 
+impl FollowUp {
+    /// Ids are a thread's alone.
+    pub(crate) fn is(&self, thread: &ThreadId, id: &MessageId) -> bool {
+        self.message.id == *id && self.thread == *thread
+    }
+}
+
 impl SessionRecord {
     /// The form that this version writes.
     const SCHEMA: u32 = 1;
@@ -120,6 +127,30 @@ impl SessionRecord {
         if *choice == ThreadChoice::default() {
             self.threads.remove(thread);
         }
+    }
+
+    /// Whether something is kept here of a thread.
+    pub(crate) fn knows(&self, thread: &ThreadId) -> bool {
+        self.thread.as_ref() == Some(thread) || self.threads.contains_key(thread) || self.queue.iter().any(|item| item.thread == *thread)
+    }
+
+    /// A thread is gone, and with it what was chosen for it and what waited there.
+    pub(crate) fn forget(&mut self, thread: &ThreadId) {
+        self.threads.remove(thread);
+        self.queue.retain(|item| item.thread != *thread);
+        if self.thread.as_ref() == Some(thread) {
+            self.thread = None;
+        }
+    }
+
+    /// Whether follow-ups wait in a stored record. Reads no more of it than it must; what cannot be read has none.
+    pub(crate) fn may_wait(body: &RawValue) -> bool {
+        #[derive(Deserialize)]
+        struct Queue {
+            #[serde(default)]
+            queue: Vec<serde::de::IgnoredAny>,
+        }
+        serde_json::from_str::<Queue>(body.get()).is_ok_and(|record| !record.queue.is_empty())
     }
 
     /// The model that was chosen for a mode on a thread.

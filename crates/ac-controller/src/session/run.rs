@@ -5,7 +5,7 @@ use ac_storage::StorageErrorKind;
 use serde_json::{Map, Value};
 
 use super::{Session, UserMessage};
-use crate::{ControllerError, ControllerErrorKind, config::PreparedMode};
+use crate::{ControllerError, ControllerErrorKind, config::PreparedMode, request_context::Kept};
 
 /// A message that was taken: it is stored, and reaches the model whatever happens to this process.
 #[derive(Clone, Debug)]
@@ -91,6 +91,9 @@ pub(crate) struct Start {
     pub(crate) unattended: bool,
 }
 
+/// A message whose id its thread knows.
+const KNOWN: ControllerErrorKind = ControllerErrorKind::Storage(StorageErrorKind::Exists);
+
 /// How often a message tries again when the run that it meets ends at that moment.
 pub(crate) const TRIES: usize = 32;
 
@@ -118,16 +121,9 @@ impl Session {
     pub async fn submit(&self, message: impl Into<UserMessage>) -> Result<Submitted, ControllerError> {
         let turn = self.turn().await?;
         let message = message.into();
-        let UserMessage { unattended, decides_nothing, .. } = message;
-        let named = message.is_named();
-        let (message, request_context) = message.into_message(self.shared())?;
-        let _kept = self.shared().transient.keep(&message.id);
-        let thread = self.bound_thread().await?;
-        if named {
-            self.check_new(&thread, &message.id).await?;
-        }
-        let submitted =
-            self.deliver_or_start(Start { thread, message, request_context, from_queue: false, unattended }, !decides_nothing).await;
+        let decline = !message.decides_nothing;
+        let (start, _kept) = self.admit(message).await?;
+        let submitted = self.deliver_or_start(start, decline).await;
         drop(turn);
         submitted
     }
@@ -141,32 +137,36 @@ impl Session {
     pub async fn submit_once(&self, message: impl Into<UserMessage>) -> Result<Option<Submitted>, ControllerError> {
         let turn = self.turn().await?;
         let message = message.into();
-        let UserMessage { unattended, decides_nothing, .. } = message;
-        let (message, request_context) = message.into_message(self.shared())?;
-        let _kept = self.shared().transient.keep(&message.id);
-        let thread = self.bound_thread().await?;
-        if self.has_message(&thread, &message.id).await? {
-            return Ok(None);
-        }
-        let submitted =
-            self.deliver_or_start(Start { thread, message, request_context, from_queue: false, unattended }, !decides_nothing).await;
+        let decline = !message.decides_nothing;
+        let (start, _kept) = match self.admit(message).await {
+            Err(error) if error.kind() == KNOWN => return Ok(None),
+            other => other?,
+        };
+        let submitted = self.deliver_or_start(start, decline).await;
         drop(turn);
         submitted.map(Some)
     }
 
-    /// A message is put into a thread once: a run that were given one twice could never commit again.
-    pub(crate) async fn check_new(&self, thread: &ThreadId, id: &MessageId) -> Result<(), ControllerError> {
-        if self.has_message(thread, id).await? {
-            let message = format!("the thread has a message `{id}` already; choose another id, or say it with `submit_once`");
-            return Err(ControllerError::new(ControllerErrorKind::Storage(StorageErrorKind::Exists), message));
+    /// A message that can be taken, for the bound thread: it says something, and its id is new there. A message is put into a thread once:
+    /// a run that were given one twice could never commit again. What it brings that is not stored is forgotten with the guard.
+    pub(crate) async fn admit(&self, message: UserMessage) -> Result<(Start, Kept<'_>), ControllerError> {
+        let (unattended, named) = (message.unattended, message.is_named());
+        let (message, context) = message.into_message(self.shared())?;
+        let thread = self.bound_thread().await?;
+        if named && self.has_message(&thread, &message.id).await? {
+            let message = format!("the thread has a message `{}` already; choose another id, or say it with `submit_once`", message.id);
+            return Err(ControllerError::new(KNOWN, message));
         }
-        Ok(())
+        let transient = &self.shared().transient;
+        let (request_context, apart) = transient.part(context);
+        let kept = transient.keep(&thread, &message.id, apart);
+        Ok((Start { thread, message, request_context, from_queue: false, unattended }, kept))
     }
 
     /// Whether a message is stored on a thread, or waits for its open run or behind it.
     async fn has_message(&self, thread: &ThreadId, id: &MessageId) -> Result<bool, ControllerError> {
         // The queues first: a message moves from there to the thread, never back.
-        if self.refresh().await?.queue.iter().any(|item| item.thread == *thread && item.message.id == *id) {
+        if self.refresh().await?.queue.iter().any(|item| item.is(thread, id)) {
             return Ok(true);
         }
         if let Some(run) = self.active_run(thread).await?
@@ -184,15 +184,8 @@ impl Session {
     /// As [`Session::submit`].
     pub async fn inject(&self, message: impl Into<UserMessage>) -> Result<MessageId, ControllerError> {
         let _turn = self.turn().await?;
-        let message = message.into();
-        let named = message.is_named();
-        let (message, _) = message.into_message(self.shared())?;
-        let _kept = self.shared().transient.keep(&message.id);
-        let thread = self.bound_thread().await?;
+        let (Start { thread, message, .. }, _kept) = self.admit(message.into()).await?;
         let id = message.id.clone();
-        if named {
-            self.check_new(&thread, &id).await?;
-        }
         for _ in 0..TRIES {
             if let Some(run) = self.close_finished(&thread).await? {
                 if self.join(&run, &message, false).await? {
@@ -215,21 +208,15 @@ impl Session {
         let _turn = self.turn().await?;
         // Judged first: a message that is refused stops nothing.
         let message = message.into();
-        let UserMessage { unattended, decides_nothing, .. } = message;
-        let named = message.is_named();
-        let (mut message, request_context) = message.into_message(self.shared())?;
-        let _kept = self.shared().transient.keep(&message.id);
-        let thread = self.bound_thread().await?;
-        if named {
-            self.check_new(&thread, &message.id).await?;
-        }
-        if let Some(run) = self.active_run(&thread).await? {
+        let decline = !message.decides_nothing;
+        let (mut start, _kept) = self.admit(message).await?;
+        if let Some(run) = self.active_run(&start.thread).await? {
             if self.is_at_work(&run).await? {
-                while_active(&mut message);
+                while_active(&mut start.message);
             }
-            self.end_run(&thread, &run).await?;
+            self.end_run(&start.thread, &run).await?;
         }
-        self.deliver_or_start(Start { thread, message, request_context, from_queue: false, unattended }, !decides_nothing).await
+        self.deliver_or_start(start, decline).await
     }
 
     /// Stops the run of the bound thread: what moves, and what waits. If a person's messages wait for it, it goes on with them. Returns as
@@ -287,7 +274,7 @@ impl Session {
         }
     }
 
-    async fn is_deleted(&self, thread: &ThreadId) -> Result<bool, ControllerError> {
+    pub(crate) async fn is_deleted(&self, thread: &ThreadId) -> Result<bool, ControllerError> {
         Ok(self.shared().storage.runs().head(thread).await?.is_none_or(|head| head.value.deleted))
     }
 
@@ -312,17 +299,12 @@ impl Session {
 
     /// Hands a message to an open run. Says whether the run took it; one that ended meanwhile did not.
     pub(crate) async fn join(&self, run: &RunId, message: &Message, decline: bool) -> Result<bool, ControllerError> {
-        let id = message.id.clone();
         let mut message = message.clone();
         if self.is_at_work(run).await? {
             while_active(&mut message);
         }
         match self.shared().runtime.deliver(self.host_of(run).await?, run, Input::Message { message, decline }).await {
-            Ok(_) => {
-                // The run has a context of its own.
-                self.shared().transient.forget(id.as_str());
-                Ok(true)
-            }
+            Ok(_) => Ok(true),
             Err(error) => match error.kind() {
                 RunErrorKind::NotFound | RunErrorKind::Refused(ac_engine::Refusal::Finished) => Ok(false),
                 _ => Err(error.into()),
@@ -385,7 +367,7 @@ impl Session {
             RunOrigin { controller: self.shared().config.id.clone(), session: self.key().clone(), resource: self.resource().clone() };
         self.shared().models.count(&profile.model);
         let id = message.id.clone();
-        self.shared().transient.pass_on(id.as_str(), run.as_str());
+        self.shared().transient.begin(&thread, &id, &run);
         let messages = std::iter::once(message).chain(notes.messages()).collect();
         let begin = StartRun { run: run.clone(), thread: thread.clone(), parent: None, profile, messages, from_queue };
         let handle = match self.shared().runtime.start(self.host(), origin, begin).await {
@@ -393,7 +375,7 @@ impl Session {
             // It is stored, and another process was faster to move it.
             Err(error) if error.kind() == RunErrorKind::Owned => None,
             Err(error) => {
-                self.shared().transient.pass_on(run.as_str(), id.as_str());
+                self.shared().transient.give_back(&thread, &id, &run);
                 return Err(error.into());
             }
         };
@@ -432,7 +414,7 @@ impl Session {
             tokio::select! {
                 () = handle.ended() => {
                     if handle.status().outcome.is_some() {
-                        session.shared().transient.forget(handle.run().as_str());
+                        session.shared().transient.forget(handle.run());
                     }
                     session.pump_soon(&thread);
                     session.sweep_forks_soon();

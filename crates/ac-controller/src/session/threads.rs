@@ -156,17 +156,14 @@ impl Session {
         match self.shared().owned_thread(thread, self.resource()).await {
             Ok(_) => self.clear_thread(thread).await?,
             // It is gone, and the session does not know yet: another one deleted it, or this one was stopped over it.
-            Err(error) if error.kind() == ControllerErrorKind::ThreadNotFound && self.thread_id().as_ref() == Some(thread) => {}
+            Err(error) if error.kind() == ControllerErrorKind::ThreadNotFound && self.refresh().await?.knows(thread) => {}
             Err(error) => return Err(error),
         }
+        self.shared().transient.forget_thread(thread);
         let bound = self.thread_id().as_ref() == Some(thread);
         self.write(
             |record| {
-                record.threads.remove(thread);
-                record.queue.retain(|item| item.thread != *thread);
-                if record.thread.as_ref() == Some(thread) {
-                    record.thread = None;
-                }
+                record.forget(thread);
                 Ok(Change::Write(()))
             },
             |()| {

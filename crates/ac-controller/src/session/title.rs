@@ -56,7 +56,7 @@ impl Session {
         let answer = answer.map_err(|error| {
             ControllerError::new(ControllerErrorKind::ModelsUnavailable, "the model that names threads did not answer").with_source(error)
         })?;
-        let title = tidy(&answer);
+        let title = tidy(&answer.text);
         if title.is_empty() {
             return Ok(None);
         }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use ac_core::Message;
+use ac_core::{Message, Usage};
 use serde_json::Value;
 
 use super::Turn;
@@ -16,9 +16,13 @@ impl RunSnapshot {
         go_on: bool,
         message: Option<Box<Message>>,
         verdict: Option<Value>,
+        usage: Option<Usage>,
     ) -> Result<(), Refusal> {
         if !matches!(self.phase, Phase::Judging { .. }) || self.step != step {
             return Err(Refusal::Stale);
+        }
+        if let Some(usage) = usage {
+            self.spend(turn, usage);
         }
         if let Some(message) = message.map(Arc::<Message>::from) {
             turn.put(message.clone());

@@ -39,7 +39,7 @@ pub(crate) fn judged_profile() -> Profile {
 }
 
 pub(crate) fn judged(run: &RunSnapshot, go_on: bool) -> Input {
-    Input::Judged { step: run.step, go_on, message: Some(Box::new(note("verdict"))), verdict: Some(json!({ "goOn": go_on })) }
+    Input::Judged { step: run.step, go_on, message: Some(Box::new(note("verdict"))), verdict: Some(json!({ "goOn": go_on })), usage: None }
 }
 
 /// A run that was started and has not sampled.

@@ -233,7 +233,7 @@ fn run_input(name: &str, run: &RunSnapshot) -> Input {
         },
         "enough" => judged(run, false),
         "go on" => judged(run, true),
-        "judged late" => Input::Judged { step: run.step + 1, go_on: true, message: None, verdict: None },
+        "judged late" => Input::Judged { step: run.step + 1, go_on: true, message: None, verdict: None, usage: None },
         "done c" => done(run, "c"),
         "child c" => child_finished("c"),
         "approve c" => answer(wait_n("c", 1), approve()),

@@ -401,7 +401,13 @@ impl World {
             Effect::Judge { step } => {
                 let id = format!("{}/verdict/{step}", task.run);
                 let message = ac_core::Message::new(id, ac_core::Role::Signal, vec![ac_core::Part::text("verdict")], self.now);
-                task.ops.push_back(Op::Commit(Input::Judged { step, go_on: step == 0, message: Some(Box::new(message)), verdict: None }));
+                task.ops.push_back(Op::Commit(Input::Judged {
+                    step,
+                    go_on: step == 0,
+                    message: Some(Box::new(message)),
+                    verdict: None,
+                    usage: None,
+                }));
             }
             Effect::StopJudge => task.ops.retain(|op| !matches!(op, Op::Commit(Input::Judged { .. }))),
             Effect::Put(_) | Effect::AddUsage(_) | Effect::Tell(_) => {}
