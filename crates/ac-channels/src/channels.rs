@@ -413,7 +413,7 @@ impl Shared {
         {
             return Ok(open.clone());
         }
-        let open: Arc<HashSet<PendingId>> = Arc::new(self.controller.pending().await?.into_iter().map(|open| open.id).collect());
+        let open: Arc<HashSet<PendingId>> = Arc::new(self.controller.pending_ids().await?);
         *waits = Some((tokio::time::Instant::now(), open.clone()));
         Ok(open)
     }

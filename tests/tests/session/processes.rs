@@ -71,6 +71,7 @@ async fn an_answer_in_another_process_moves_the_run_once() {
     let mut events = other.subscribe();
     let open = other.pending().await.unwrap();
     assert_eq!(open, session.pending().await.unwrap());
+    assert_eq!(b.pending_ids().await.unwrap(), [open[0].id.clone()].into());
     // Both at once, and both the same: one moves it, the other hears that it was said.
     let (x, y) = tokio::join!(
         session.answer(&open[0].id, Answer::Approve { grant: None }),

@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use ac_agent::{Accepted, in_doubt_payload};
 use ac_core::{
     PendingId, ResourceId, RunId, SessionKey, ThreadId, Timestamp, ToolCallId, ToolCategory,
@@ -158,6 +160,14 @@ impl AgentController {
     /// When the store does not answer.
     pub async fn pending(&self) -> Result<Vec<Pending>, ControllerError> {
         self.shared().pending(None).await
+    }
+
+    /// The ids of all that. Of each run the header is read alone: for whoever only wants to know whether something waits still.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn pending_ids(&self) -> Result<HashSet<PendingId>, ControllerError> {
+        Ok(self.shared().open_headers(None).await?.into_iter().flat_map(|header| header.pending).collect())
     }
 
     /// Answers a wait of any session of this controller: see [`Session::answer`].
