@@ -1,7 +1,7 @@
 //! The parent: starts the model server, then one process for each row, and prints what they say.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write as _},
     process::{Child, Command, Stdio},
 };
 
@@ -29,14 +29,20 @@ pub(crate) fn play(only: Option<&str>, json: bool) -> Result<bool, Trouble> {
 
 fn show(row: &Row, json: bool) -> Result<(), Trouble> {
     if json {
-        println!("{}", serde_json::to_string(row)?);
+        writeln!(std::io::stdout(), "{}", serde_json::to_string(row)?)?;
         return Ok(());
     }
     let limit = row.limit().map_or_else(String::new, |limit| format!("{}{limit} {}", if row.holds() { "≤ " } else { "OVER " }, row.unit));
-    println!(
+    writeln!(
+        std::io::stdout(),
         "{:<14} n {:>6} {:>10.3} {:<3} {limit:<12} cpu {:>9.1} ms  resident {:>8} KB",
-        row.name, row.n, row.value, row.unit, row.cpu_ms, row.rss_kb
-    );
+        row.name,
+        row.n,
+        row.value,
+        row.unit,
+        row.cpu_ms,
+        row.rss_kb
+    )?;
     Ok(())
 }
 

@@ -35,7 +35,9 @@ impl WireRequest {
     /// # Errors
     /// None that a JSON value can cause.
     pub fn bytes(&self) -> Result<Vec<u8>, ModelError> {
-        let made = serde_json::to_vec(&Ordered(&self.body));
+        // Room for a short conversation, so that it is not moved while it is written.
+        let mut bytes = Vec::with_capacity(4 * 1024);
+        let made = serde_json::to_writer(&mut bytes, &Ordered(&self.body)).map(|()| bytes);
         made.map_err(|error| ModelError::new(ModelErrorKind::BadRequest, "the request is no JSON").with_source(error))
     }
 }

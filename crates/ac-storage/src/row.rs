@@ -190,6 +190,9 @@ fn no_json<R: Row>() -> StorageError {
     StorageError::new(StorageErrorKind::Corrupt, format!("a {} row cannot be written as JSON; nothing was stored", R::KIND))
 }
 
+/// Room for most rows, so that their bytes are not moved while they are written.
+const USUAL: usize = 1024;
+
 /// The bytes of a row. `row` is `R` or a borrowed twin with the same form.
 pub(crate) fn encode<R: Row>(row: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, StorageError> {
     #[derive(Serialize)]
@@ -197,7 +200,9 @@ pub(crate) fn encode<R: Row>(row: &(impl Serialize + ?Sized)) -> Result<Vec<u8>,
         schema: u32,
         row: &'a T,
     }
-    serde_json::to_vec(&Envelope { schema: schema::<R>(), row }).map_err(|_| no_json::<R>())
+    let mut bytes = Vec::with_capacity(USUAL);
+    serde_json::to_writer(&mut bytes, &Envelope { schema: schema::<R>(), row }).map_err(|_| no_json::<R>())?;
+    Ok(bytes)
 }
 
 /// Reads a row of the store called `store`.

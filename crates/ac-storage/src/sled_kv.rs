@@ -50,7 +50,7 @@ const SEGMENT: usize = 8 * 1024 * 1024;
 const LARGEST: usize = 256 * 1024 * 1024;
 /// The longest key.
 const LONGEST_KEY: usize = 16 * 1024;
-/// Scans up to so many entries are done at once, longer ones on a thread for blocking work.
+/// So many entries of a scan are read at once, what follows them on a thread for blocking work.
 const SHORT_SCAN: usize = 16;
 /// Writes that may wait for the writer; more wait for room.
 const QUEUE: usize = 4096;
@@ -193,6 +193,14 @@ pub struct SledKv {
 /// What a scan finds.
 type Entries = Vec<(Vec<u8>, Versioned)>;
 
+/// A part of what a scan finds.
+#[derive(Default)]
+struct Part {
+    rows: Entries,
+    /// Beyond which key there may be more.
+    next: Option<Vec<u8>>,
+}
+
 /// What reads, writes and the writer thread have in common.
 pub(crate) struct Shared {
     path: PathBuf,
@@ -290,11 +298,11 @@ impl Shared {
         Ok(Some(Versioned { version: row.version, value }))
     }
 
-    /// `None` when it would have to read files, which is only done with `files`.
-    fn scan(&self, scan: &Scan, files: bool) -> Result<Option<Entries>, StorageError> {
+    /// Entries of a scan, as many as its limit says or fewer. `None` when it would have to read files, which is only done with `files`.
+    fn scan(&self, scan: &Scan, files: bool) -> Result<Option<Part>, StorageError> {
         let after = scan.after.as_deref().map(value::key);
         let Some(range) = memory::range(&Scan { prefix: value::key(&scan.prefix), after, limit: 0, reverse: scan.reverse }) else {
-            return Ok(Some(Vec::new()));
+            return Ok(Some(Part::default()));
         };
         let found = self.read(|db| {
             let entries = db.range(range);
@@ -302,7 +310,8 @@ impl Shared {
                 if scan.reverse { entries.rev().take(scan.limit).collect() } else { entries.take(scan.limit).collect() };
             collected.map_err(|error| foreign(&self.path, error))
         })?;
-        let mut rows = Vec::with_capacity(found.len());
+        let last = found.last().filter(|_| found.len() == scan.limit).and_then(|(key, _)| key.get(1..));
+        let mut part = Part { rows: Vec::with_capacity(found.len()), next: last.map(<[u8]>::to_vec) };
         for (key, stored) in found {
             let row = Row::decode(&stored).ok_or_else(|| damaged(&self.path))?;
             if row.blob().is_some() && !files {
@@ -314,10 +323,23 @@ impl Shared {
                 None => self.get(&key)?,
             };
             if let (Some(value), Some(key)) = (value, key.get(1..)) {
-                rows.push((key.to_vec(), value));
+                part.rows.push((key.to_vec(), value));
             }
         }
-        Ok(Some(rows))
+        Ok(Some(part))
+    }
+
+    /// All entries of a scan, after those that were found already.
+    fn scan_on(&self, mut scan: Scan, mut rows: Entries) -> Result<Entries, StorageError> {
+        while rows.len() < scan.limit {
+            let part = self.scan(&Scan { limit: scan.limit - rows.len(), ..scan.clone() }, true)?.unwrap_or_default();
+            rows.extend(part.rows);
+            match part.next {
+                Some(next) => scan.after = Some(next),
+                None => break,
+            }
+        }
+        Ok(rows)
     }
 
     fn check(&self) -> Result<(), StorageError> {
@@ -381,15 +403,19 @@ impl Kv for SledKv {
         blocking(move || shared.get(&key)).await.unwrap_or_else(|| Err(damaged(&self.shared.path)))
     }
 
-    async fn scan(&self, scan: Scan) -> Result<Vec<(Vec<u8>, Versioned)>, StorageError> {
-        if scan.limit <= SHORT_SCAN
-            && let Some(rows) = self.shared.scan(&scan, false)?
-        {
-            return Ok(rows);
+    async fn scan(&self, mut scan: Scan) -> Result<Vec<(Vec<u8>, Versioned)>, StorageError> {
+        let mut rows = Entries::new();
+        // Most scans end where they begin.
+        let short = Scan { limit: scan.limit.min(SHORT_SCAN), ..scan.clone() };
+        if let Some(part) = self.shared.scan(&short, false)? {
+            rows = part.rows;
+            match part.next {
+                Some(next) if rows.len() < scan.limit => scan.after = Some(next),
+                _ => return Ok(rows),
+            }
         }
         let shared = Arc::clone(&self.shared);
-        let rows = blocking(move || shared.scan(&scan, true)).await.unwrap_or_else(|| Err(damaged(&self.shared.path)))?;
-        Ok(rows.unwrap_or_default())
+        blocking(move || shared.scan_on(scan, rows)).await.unwrap_or_else(|| Err(damaged(&self.shared.path)))
     }
 
     async fn write(&self, batch: Vec<Write>) -> Result<(), StorageError> {

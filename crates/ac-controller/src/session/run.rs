@@ -353,7 +353,10 @@ impl Session {
     /// Starts a run in the mode and with the model of this moment.
     pub(crate) async fn start_run(&self, start: Start) -> Result<Submitted, ControllerError> {
         let Start { thread, message, request_context, from_queue, unattended } = start;
-        self.settle_outbox().await?;
+        // Nothing is open on the thread. Something may be on the one that the session is bound to.
+        if self.thread_id().as_ref() != Some(&thread) {
+            self.settle_outbox().await?;
+        }
         // Mode, model and rules as they are now, whichever process changed them.
         self.refresh().await?;
         let prepared = self.shared().mode(&self.mode())?;

@@ -2,6 +2,7 @@ use std::{
     future::Future as _,
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use ac_core::{CancelToken, ModelError, ModelErrorKind, ModelEvent, ModelStream};
@@ -98,7 +99,11 @@ impl Reading {
                 self.next = None;
                 match reader.push(&bytes, &mut told) {
                     Ok(true) => {}
-                    Ok(false) => self.end(None, &mut told),
+                    Ok(false) => {
+                        let rest = self.body.take();
+                        self.end(None, &mut told);
+                        tokio::spawn(read_out(rest));
+                    }
                     Err(error) => self.finish(Err(error)),
                 }
             }
@@ -149,7 +154,7 @@ impl Reading {
         self.finish(finish.map(ModelEvent::Finish));
     }
 
-    /// Nothing more is wanted: the connection is closed here and now, not when the stream is dropped.
+    /// Nothing more is wanted: a connection that is still there is closed here and now, not when the stream is dropped.
     fn finish(&mut self, last: Result<ModelEvent, ModelError>) {
         self.body = None;
         self.reader = None;
@@ -164,4 +169,22 @@ impl Reading {
             self.origin.error(ModelErrorKind::Timeout, "the answer stopped coming; what came so far is kept, ask again for the rest")
         }
     }
+}
+
+/// How long the end of a body may take after the answer, and in how many pieces it may come.
+const REST: Duration = Duration::from_secs(1);
+const PIECES: usize = 16;
+
+/// After a complete answer comes nothing but the end of its body. A connection is used again where that was read, and closed otherwise; so
+/// it is waited for a moment, by nobody who wants the answer.
+async fn read_out(rest: Option<BoxStream<'static, Result<Bytes, TransportError>>>) {
+    let Some(mut rest) = rest else { return };
+    let reading = async {
+        for _ in 0..PIECES {
+            if !matches!(rest.next().await, Some(Ok(_))) {
+                return;
+            }
+        }
+    };
+    let _ended = tokio::time::timeout(REST, reading).await;
 }

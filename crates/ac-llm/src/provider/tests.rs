@@ -112,6 +112,33 @@ async fn an_answer_comes_over_a_socket() {
     assert_eq!(told.recv().await.unwrap(), "closed", "after [DONE] nobody waits for the server to close");
 }
 
+/// A body ends a moment after the answer in it does, where the server writes the end on its own.
+#[tokio::test]
+async fn a_connection_is_used_again_though_its_body_ended_after_the_answer() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        for _ in 0..2 {
+            read_request(&mut socket).await;
+            let answer =
+                "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+            let chunk = format!("{head}{:x}\r\n{answer}\r\n", answer.len());
+            socket.write_all(chunk.as_bytes()).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            socket.write_all(b"0\r\n\r\n").await.unwrap();
+        }
+    });
+    let provider = provider(&base);
+    for _ in 0..2 {
+        let answered = tokio::time::timeout(Duration::from_secs(5), answer(&provider)).await;
+        assert!(answered.expect("the second request went over another connection").1.is_none());
+        tokio::time::sleep(Duration::from_millis(150)).await;
+    }
+    server.await.unwrap();
+}
+
 #[tokio::test]
 async fn a_model_id_can_be_sent_whole() {
     let (base, mut told) = serve(Serve::Whole(HEAD)).await;

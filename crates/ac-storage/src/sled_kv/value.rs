@@ -59,7 +59,11 @@ impl<'a> Row<'a> {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut stored = Vec::with_capacity(49);
+        let long = match &self.body {
+            Body::Inline(value) => value.len(),
+            Body::File(_) => 40,
+        };
+        let mut stored = Vec::with_capacity(9 + long);
         stored.extend(self.version.to_be_bytes());
         match &self.body {
             Body::Inline(value) => {

@@ -6,6 +6,7 @@ use std::{
     io,
     path::Path,
     sync::{Arc, atomic::Ordering},
+    time::Duration,
 };
 
 use tokio::sync::{mpsc, oneshot};
@@ -94,6 +95,11 @@ pub(super) struct Writer {
     pub(super) free_space: fn(&Path) -> u64,
 }
 
+/// So many writes in a group are many.
+const CROWD: usize = 4;
+/// How long a group waits for as many writes as came with the one before it.
+const GATHER: Duration = Duration::from_micros(200);
+
 /// What the group has done so far, over what is stored.
 #[derive(Default)]
 struct Overlay {
@@ -106,7 +112,12 @@ struct Overlay {
 
 impl Writer {
     pub(super) fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+        let mut before = 1;
         while let Some(first) = jobs.blocking_recv() {
+            // One flush is for all that is there. Where many write, it pays to let them come; who writes alone is never kept waiting.
+            if before >= CROWD && jobs.len() + 1 < before {
+                std::thread::sleep(GATHER);
+            }
             let mut bytes: usize = first.changes.iter().map(Change::size).sum();
             let mut group = vec![first];
             while group.len() < GROUP_JOBS
@@ -116,6 +127,7 @@ impl Writer {
                 bytes += job.changes.iter().map(Change::size).sum::<usize>();
                 group.push(job);
             }
+            before = group.len();
             self.write(group, bytes);
         }
         self.end();
