@@ -1,12 +1,26 @@
 //! Threads, modes and models of a session.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use ac_controller::{ModelChoice, Settlement};
 use ac_core::{EventBody, ThreadId, event::EndReason};
-use ac_storage::domain::{MessageQuery, ThreadQuery};
-use ac_testkit::Turn;
+use ac_storage::{
+    MemoryStorage, StorageError, StorageErrorKind,
+    domain::{MessageQuery, ThreadQuery},
+};
+use ac_testkit::{
+    Turn,
+    store::{Call, Hook, HookedStorage, Op},
+};
+use async_trait::async_trait;
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::desk::{Desk, build_mode, drain, is_end, names, until};
 
@@ -169,5 +183,57 @@ async fn deleting_a_thread_ends_its_run_moving_or_waiting() {
         assert!(!session.display_state().is_running);
         assert_eq!(session.create_thread(Some(thread), "").await.unwrap_err().code(), "thread.exists", "a deleted id is never used again");
     }
+    controller.shutdown().await;
+}
+
+/// Holds the first copy up until it may go on.
+#[derive(Default)]
+struct Held {
+    held: AtomicBool,
+    begun: Notify,
+    go_on: Notify,
+}
+
+#[async_trait]
+impl Hook for Held {
+    type Note = ();
+
+    async fn before(&self, call: &Call) -> Result<(), StorageError> {
+        if call.op == Op::CopyMessages && !self.held.swap(true, Ordering::SeqCst) {
+            self.begun.notify_one();
+            self.go_on.notified().await;
+        }
+        Ok(())
+    }
+
+    async fn after(&self, _: Call, (): (), _: Option<StorageErrorKind>) -> Result<(), StorageError> {
+        Ok(())
+    }
+}
+
+/// A step that is stored while the thread is copied is as open as one that was there before.
+#[tokio::test]
+async fn a_copy_never_has_a_call_that_is_still_open() {
+    let held = Arc::new(Held::default());
+    let slow = Turn::tool("c1", "write", json!({ "what": "a" })).slowly(Duration::from_millis(30));
+    let mut desk = Desk::new([Turn::text("hello"), slow]);
+    desk.storage = Arc::new(HookedStorage::new(MemoryStorage::new(), held.clone()));
+    let controller = desk.builder("").modes(build_mode()).build().unwrap();
+    let session = controller.create_session("ann").await.unwrap();
+    session.send_message("hi").await.unwrap();
+    let mut events = session.subscribe();
+    session.submit("write").await.unwrap();
+    let copying = tokio::spawn({
+        let session = session.clone();
+        async move { session.clone_thread(None, None, None).await }
+    });
+    held.begun.notified().await;
+    until(&mut events, |body| matches!(body, EventBody::ToolApprovalRequired { .. })).await;
+    held.go_on.notify_one();
+    let copy = copying.await.unwrap().unwrap();
+    let copied = session.messages(Some(&copy.id), MessageQuery::default()).await.unwrap().items;
+    let texts: Vec<_> = copied.iter().map(|stored| stored.message.text()).collect();
+    assert_eq!(texts, ["hi", "hello", "write"]);
+    assert_eq!(session.threads(ThreadQuery::default()).await.unwrap().items.len(), 2, "the thread and one copy");
     controller.shutdown().await;
 }

@@ -12,6 +12,17 @@ use crate::{ControllerError, ControllerErrorKind, feed::About};
 /// How often a row is written again when somebody else was faster.
 const TRIES: usize = 16;
 
+/// How far a copy of a thread goes.
+#[derive(Clone, Copy)]
+enum Extent<'a> {
+    /// To the end.
+    All,
+    /// Up to a message, and without it.
+    Until(&'a MessageId),
+    /// Up to and with a message.
+    With(&'a MessageId),
+}
+
 impl Session {
     /// Makes a thread and moves to it. What moves on the old one is aborted; what waits there goes on waiting.
     ///
@@ -205,11 +216,12 @@ impl Session {
         Ok(self.shared().storage.messages().page(&thread, &query).await?)
     }
 
-    /// Copies a thread of the resource (the bound one, where none is given) up to, and without, the first message of an open step or
-    /// `until`, and moves to the copy.
+    /// Copies a thread of the resource (the bound one, where none is given) up to, and without, the message of an open step or `until`, and
+    /// moves to the copy.
     ///
     /// # Errors
-    /// [`ThreadNotFound`](ControllerErrorKind::ThreadNotFound). There is no new thread then, nor after a process that died over it.
+    /// [`ThreadNotFound`](ControllerErrorKind::ThreadNotFound), or [`Contended`](ControllerErrorKind::Contended) when the thread grows all
+    /// the time. There is no new thread then, nor after a process that died over it.
     pub async fn clone_thread(
         &self,
         source: Option<&ThreadId>,
@@ -218,20 +230,7 @@ impl Session {
     ) -> Result<ThreadInfo, ControllerError> {
         let _turn = self.turn().await?;
         let source = self.named_or_bound(source)?;
-        let from = self.shared().owned_thread(&source, self.resource()).await?;
-        // The open step of a run is no history yet.
-        let until = match (until, self.active_run(&source).await?) {
-            (Some(until), _) => Some(until.clone()),
-            (None, Some(run)) => {
-                self.shared().runtime.load(&run).await?.and_then(|(_, snapshot)| snapshot.message.map(|open| open.id.clone()))
-            }
-            (None, None) => None,
-        };
-        let title = title.unwrap_or_else(|| format!("Copy of {}", if from.title.is_empty() { source.as_str() } else { &from.title }));
-        let row = self.new_thread(None, title).await?;
-        self.shared().storage.messages().copy(&source, &row, until.as_ref()).await?;
-        self.move_to_new(&row.info).await?;
-        Ok(row.info)
+        self.copy_in_turn(&source, title, until.map_or(Extent::All, Extent::Until)).await
     }
 
     /// Copies a thread of the resource (the bound one, where none is given) up to and with a message, and moves to the copy.
@@ -244,16 +243,52 @@ impl Session {
         at: &MessageId,
         title: Option<String>,
     ) -> Result<ThreadInfo, ControllerError> {
+        let _turn = self.turn().await?;
         let source = self.named_or_bound(source)?;
-        self.shared().owned_thread(&source, self.resource()).await?;
-        let messages = self.shared().storage.messages();
-        if messages.get(&source, at).await?.is_none() {
-            let message = format!("the thread has no message `{at}`");
-            return Err(ControllerError::new(ControllerErrorKind::MessageNotFound, message));
+        self.copy_in_turn(&source, title, Extent::With(at)).await
+    }
+
+    async fn copy_in_turn(&self, source: &ThreadId, title: Option<String>, extent: Extent<'_>) -> Result<ThreadInfo, ControllerError> {
+        let from = self.shared().owned_thread(source, self.resource()).await?;
+        let title = title.unwrap_or_else(|| format!("Copy of {}", if from.title.is_empty() { source.as_str() } else { &from.title }));
+        let storage = &self.shared().storage;
+        for _ in 0..TRIES {
+            let before = storage.runs().head(source).await?.map(|head| head.version);
+            let until = self.end_of(source, extent).await?;
+            let row = self.new_thread(None, title.clone()).await?;
+            storage.messages().copy(source, &row, until.as_ref()).await?;
+            // Without an end, the copy may have what was stored meanwhile: a step that is open, or what was not asked for.
+            if until.is_some() || storage.runs().head(source).await?.map(|head| head.version) == before {
+                self.move_to_new(&row.info).await?;
+                return Ok(row.info);
+            }
+            storage.threads().delete(&row.info.id).await?;
         }
-        let query = MessageQuery { after: Some(MessageCursor::Message(at.clone())), limit: 1, ..MessageQuery::default() };
-        let next = messages.page(&source, &query).await?.items.into_iter().next();
-        self.clone_thread(Some(&source), title, next.as_ref().map(|stored| &stored.message.id)).await
+        Err(ControllerError::new(ControllerErrorKind::Contended, "the thread grows while it is copied; try again"))
+    }
+
+    /// Before which message a copy ends.
+    async fn end_of(&self, source: &ThreadId, extent: Extent<'_>) -> Result<Option<MessageId>, ControllerError> {
+        match extent {
+            Extent::Until(until) => Ok(Some(until.clone())),
+            // The open step of a run is no history yet.
+            Extent::All => match self.active_run(source).await? {
+                Some(run) => {
+                    let stored = self.shared().runtime.load(&run).await?;
+                    Ok(stored.and_then(|(_, snapshot)| snapshot.message.map(|open| open.id.clone())))
+                }
+                None => Ok(None),
+            },
+            Extent::With(at) => {
+                let messages = self.shared().storage.messages();
+                if messages.get(source, at).await?.is_none() {
+                    let message = format!("the thread has no message `{at}`");
+                    return Err(ControllerError::new(ControllerErrorKind::MessageNotFound, message));
+                }
+                let query = MessageQuery { after: Some(MessageCursor::Message(at.clone())), limit: 1, ..MessageQuery::default() };
+                Ok(messages.page(source, &query).await?.items.into_iter().next().map(|next| next.message.id.clone()))
+            }
+        }
     }
 
     pub(crate) fn named_or_bound(&self, thread: Option<&ThreadId>) -> Result<ThreadId, ControllerError> {
