@@ -7,6 +7,7 @@
 //! What it must not know: sessions, models, storage.
 #![deny(missing_docs)]
 
+mod group;
 mod server;
 mod tool;
 
@@ -18,7 +19,8 @@ pub use server::McpServer;
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum McpTransport {
-    /// A program that speaks over its standard input and output. It gets the environment that is given here, `PATH` and `HOME`, and no more.
+    /// A program that speaks over its standard input and output. It gets the environment that is given here, `PATH`,
+    /// `HOME`, `USER`, `LANG` and `TMPDIR`, and no more.
     Stdio {
         /// The program.
         program: String,
@@ -43,6 +45,22 @@ impl McpTransport {
     pub fn stdio(program: impl Into<String>, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let args = args.into_iter().map(Into::into).collect();
         Self::Stdio { program: program.into(), args, env: BTreeMap::new(), cwd: None }
+    }
+
+    /// A text of the HTTP client without addresses and without what headers say: both may hold keys.
+    pub(crate) fn redacted(&self, text: &str) -> String {
+        let Self::Http { headers, .. } = self else { return text.to_owned() };
+        let mut kept = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = ["http://", "https://"].iter().filter_map(|scheme| rest.find(scheme)).min() {
+            let (before, address) = rest.split_at(at);
+            let end = address.find(|c: char| c.is_whitespace() || matches!(c, ')' | '"' | '\'' | '>' | '`')).unwrap_or(address.len());
+            kept.push_str(before);
+            kept.push_str("[address]");
+            rest = address.split_at(end).1;
+        }
+        kept.push_str(rest);
+        headers.values().filter(|value| !value.is_empty()).fold(kept, |text, value| text.replace(value, "[key]"))
     }
 
     /// An address.
@@ -108,6 +126,8 @@ pub enum McpErrorKind {
     Timeout,
     /// It answered what this client does not understand.
     Protocol,
+    /// [`McpServer::close`] was called.
+    Closed,
 }
 
 /// A server cannot be used.
@@ -142,6 +162,7 @@ impl McpError {
             McpErrorKind::Connect => "mcp.connect",
             McpErrorKind::Timeout => "mcp.timeout",
             McpErrorKind::Protocol => "mcp.protocol",
+            McpErrorKind::Closed => "mcp.closed",
         }
     }
 }

@@ -2,21 +2,25 @@ use std::{
     collections::{HashMap, HashSet},
     process::Stdio,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use ac_core::tool::ToolList;
+use ac_core::{CancelToken, tool::ToolList};
 use http::{HeaderName, HeaderValue};
 use process_wrap::tokio::{CommandWrap, KillOnDrop, ProcessGroup};
 use rmcp::{
     RoleClient,
     model::{CallToolRequestParams, ProtocolVersion},
-    service::{ClientLifecycleMode, ClientServiceExt, RunningService},
+    service::{ClientLifecycleMode, ClientServiceExt, RunningService, ServiceError},
     transport::{StreamableHttpClientTransport, TokioChildProcess, streamable_http_client::StreamableHttpClientTransportConfig},
 };
 use tokio::sync::Mutex;
 
-use crate::{McpConfig, McpError, McpErrorKind as Kind, McpTransport, tool::McpTool};
+use crate::{
+    McpConfig, McpError, McpErrorKind as Kind, McpTransport,
+    group::{Ends, Group},
+    tool::McpTool,
+};
 
 /// The most tools that one server may offer.
 const MOST_TOOLS: usize = 512;
@@ -24,6 +28,21 @@ const MOST_TOOLS: usize = 512;
 const FAREWELL: Duration = Duration::from_secs(2);
 
 type Client = RunningService<RoleClient, ()>;
+
+/// A server that is there.
+struct Connection {
+    client: Arc<Client>,
+    /// What its process is the leader of.
+    group: Option<Group>,
+}
+
+/// What is known of a server.
+#[derive(Default)]
+struct Current {
+    connection: Option<Connection>,
+    /// When it could not be started last, and why.
+    failed: Option<(Instant, Kind, String)>,
+}
 
 /// A server that is used. Its process, if it has one, ends with the last tool of it, or by [`McpServer::close`].
 ///
@@ -39,7 +58,8 @@ type Client = RunningService<RoleClient, ()>;
 /// ```
 pub struct McpServer {
     config: McpConfig,
-    client: Mutex<Option<Arc<Client>>>,
+    current: Mutex<Current>,
+    closed: CancelToken,
     tools: Vec<rmcp::model::Tool>,
 }
 
@@ -60,8 +80,9 @@ impl McpServer {
             let name = &config.name;
             return Err(McpError::new(Kind::Name, format!("`{name}` is no name for a server: use up to 32 letters, digits, `-` and `_`")));
         }
-        let (client, tools) = ready(&config).await?;
-        Ok(Arc::new(Self { config, client: Mutex::new(Some(client)), tools }))
+        let (connection, tools) = ready(&config).await?;
+        let current = Mutex::new(Current { connection: Some(connection), failed: None });
+        Ok(Arc::new(Self { config, current, closed: CancelToken::new(), tools }))
     }
 
     /// How it is treated.
@@ -91,7 +112,11 @@ impl McpServer {
                     self.forget(&client).await;
                     return Err("the server ended during the call; the next call starts it again".to_owned());
                 }
-                Err(error.to_string())
+                Err(match error {
+                    // The server's own words.
+                    ServiceError::McpError(error) => error.to_string(),
+                    error => self.config.transport.redacted(&error.to_string()),
+                })
             }
             Err(_) => {
                 // A server that does not answer one call is not trusted with the next.
@@ -102,46 +127,79 @@ impl McpServer {
     }
 
     async fn client(&self) -> Result<Arc<Client>, McpError> {
-        let mut current = self.client.lock().await;
-        if let Some(client) = current.as_ref().filter(|client| !client.is_transport_closed() && !client.is_closed()) {
-            return Ok(Arc::clone(client));
+        let asked = Instant::now();
+        let closed = || McpError::new(Kind::Closed, format!("the server `{}` was closed; connect to it again", self.config.name));
+        let mut current = self.current.lock().await;
+        if self.closed.is_cancelled() {
+            return Err(closed());
         }
-        *current = None;
-        let (client, _) = ready(&self.config).await?;
-        *current = Some(Arc::clone(&client));
-        Ok(client)
-    }
-
-    async fn forget(&self, client: &Arc<Client>) {
-        let mut current = self.client.lock().await;
-        if current.as_ref().is_some_and(|known| Arc::ptr_eq(known, client)) {
-            *current = None;
+        let usable = |known: &&Connection| !known.client.is_transport_closed() && !known.client.is_closed();
+        if let Some(known) = current.connection.as_ref().filter(usable) {
+            return Ok(Arc::clone(&known.client));
         }
-        client.cancellation_token().cancel();
-    }
-
-    /// Ends the connection, and the server's process with everything that it started.
-    pub async fn close(&self) {
-        let client = self.client.lock().await.take();
-        if let Some(client) = client {
-            match Arc::try_unwrap(client) {
-                Ok(mut client) => drop(client.close_with_timeout(FAREWELL).await),
-                Err(shared) => shared.cancellation_token().cancel(),
+        // Whoever waited while it could not be started is not made to wait for that again.
+        if let Some((_, kind, why)) = current.failed.as_ref().filter(|(at, ..)| *at >= asked) {
+            return Err(McpError::new(*kind, why.clone()));
+        }
+        current.connection = None;
+        let ready = tokio::select! {
+            ready = ready(&self.config) => ready,
+            () = self.closed.cancelled() => Err(closed()),
+        };
+        match ready {
+            Ok((connection, _)) => {
+                let client = Arc::clone(&connection.client);
+                current.connection = Some(connection);
+                Ok(client)
             }
+            Err(error) => {
+                current.failed = Some((Instant::now(), error.kind(), error.to_string()));
+                Err(error)
+            }
+        }
+    }
+
+    /// The next call begins with another connection. Calls that this one still serves go on; it ends with the last of them.
+    async fn forget(&self, client: &Arc<Client>) {
+        let mut current = self.current.lock().await;
+        if current.connection.as_ref().is_some_and(|known| Arc::ptr_eq(&known.client, client)) {
+            current.connection = None;
+        }
+    }
+
+    /// Ends the connection, and the server's process with everything that it started. Calls fail from then on.
+    pub async fn close(&self) {
+        self.closed.cancel();
+        let Some(Connection { mut client, group }) = self.current.lock().await.connection.take() else { return };
+        client.cancellation_token().cancel();
+        let ending = async {
+            // Calls that are under way end by themselves now.
+            loop {
+                match Arc::try_unwrap(client) {
+                    Ok(mut last) => return drop(last.close().await),
+                    Err(shared) => client = shared,
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let _ended = tokio::time::timeout(FAREWELL, ending).await;
+        if let Some(group) = group {
+            group.end();
         }
     }
 }
 
 /// A client that has said hello and asked for the tools, all within the time limit.
-async fn ready(config: &McpConfig) -> Result<(Arc<Client>, Vec<rmcp::model::Tool>), McpError> {
+async fn ready(config: &McpConfig) -> Result<(Connection, Vec<rmcp::model::Tool>), McpError> {
     let name = &config.name;
     let work = async {
-        let client = open(config).await?;
+        let (client, group) = open(config).await?;
         let mut tools = client.list_all_tools().await.map_err(|error| {
+            let error = config.transport.redacted(&error.to_string());
             McpError::new(Kind::Protocol, format!("the server `{name}` does not tell its tools: {error}")).with_source(error)
         })?;
         tools.truncate(MOST_TOOLS);
-        Ok((Arc::new(client), tools))
+        Ok((Connection { client: Arc::new(client), group }, tools))
     };
     match tokio::time::timeout(config.connect_timeout, work).await {
         Ok(result) => result,
@@ -157,9 +215,10 @@ fn lifecycle() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::LATEST], legacy_version: None }
 }
 
-async fn open(config: &McpConfig) -> Result<Client, McpError> {
+async fn open(config: &McpConfig) -> Result<(Client, Option<Group>), McpError> {
     let name = &config.name;
     let fail = |error: ac_core::error::Source| {
+        let error = config.transport.redacted(&error.to_string());
         McpError::new(Kind::Connect, format!("the server `{name}` cannot be started or reached: {error}")).with_source(error)
     };
     match &config.transport {
@@ -173,9 +232,11 @@ async fn open(config: &McpConfig) -> Result<Client, McpError> {
             }
             // A group of its own, so that what the server starts ends with it.
             let mut wrapped = CommandWrap::from(command);
-            wrapped.wrap(ProcessGroup::leader()).wrap(KillOnDrop);
+            let group = Group::default();
+            wrapped.wrap(ProcessGroup::leader()).wrap(KillOnDrop).wrap(Ends(group.clone()));
             let (process, _) = TokioChildProcess::builder(wrapped).stderr(Stdio::null()).spawn().map_err(|error| fail(error.into()))?;
-            ().serve_with_lifecycle(process, lifecycle()).await.map_err(|error| fail(error.into()))
+            let client = ().serve_with_lifecycle(process, lifecycle()).await.map_err(|error| fail(error.into()))?;
+            Ok((client, Some(group)))
         }
         McpTransport::Http { url, headers } => {
             // The first one to install a provider of TLS decides; an error says that there is one.
@@ -189,9 +250,8 @@ async fn open(config: &McpConfig) -> Result<Client, McpError> {
                 given.insert(name, value);
             }
             transport.custom_headers = given;
-            ().serve_with_lifecycle(StreamableHttpClientTransport::from_config(transport), lifecycle())
-                .await
-                .map_err(|error| fail(error.into()))
+            let client = ().serve_with_lifecycle(StreamableHttpClientTransport::from_config(transport), lifecycle()).await;
+            Ok((client.map_err(|error| fail(error.into()))?, None))
         }
     }
 }

@@ -14,7 +14,9 @@ use crate::McpServer;
 const LONGEST_NAME: usize = 64;
 const LONGEST_DESCRIPTION: usize = 4096;
 /// The longest picture, in bytes of base64.
-const LONGEST_MEDIA: usize = 6 << 20;
+const LONGEST_MEDIA: usize = 5 << 20;
+/// The kinds of pictures that all providers take. One that they refuse would stand in the thread, and each later request be refused with it.
+const PICTURES: [&str; 4] = ["image/gif", "image/jpeg", "image/png", "image/webp"];
 
 /// A tool of a server.
 pub(super) struct McpTool {
@@ -83,6 +85,13 @@ impl Tool for McpTool {
     }
 }
 
+fn is_base64(data: &str) -> bool {
+    let digits = data.trim_end_matches('=');
+    data.len().is_multiple_of(4)
+        && data.len() - digits.len() <= 2
+        && digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+}
+
 /// One result of whatever the server sent: all text is kept up to the limit, pictures are shown, the rest is described.
 fn told(result: CallToolResult, max: usize) -> Result<ToolOutput, ToolError> {
     let (mut text, mut files) = (String::new(), Vec::new());
@@ -92,6 +101,9 @@ fn told(result: CallToolResult, max: usize) -> Result<ToolOutput, ToolError> {
         }
         match block {
             ContentBlock::Text(part) => text.push_str(&part.text),
+            ContentBlock::Image(picture) if !PICTURES.contains(&picture.mime_type.as_str()) || !is_base64(&picture.data) => {
+                text.push_str(&format!("[picture: {}, not shown]", picture.mime_type));
+            }
             ContentBlock::Image(picture) if picture.data.len() <= LONGEST_MEDIA => {
                 text.push_str(&format!("[picture: {}]", picture.mime_type));
                 files.push(Part::File(FilePart {
@@ -151,6 +163,8 @@ mod tests {
             (json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), "a\nb"),
             (json!([]), "[no content]"),
             (json!([{"type": "text", "text": "a"}, {"type": "image", "data": "aGk=", "mimeType": "image/png"}]), "a\n[picture: image/png]"),
+            (json!([{"type": "image", "data": "aGk=", "mimeType": "image/svg+xml"}]), "[picture: image/svg+xml, not shown]"),
+            (json!([{"type": "image", "data": "no base64", "mimeType": "image/png"}]), "[picture: image/png, not shown]"),
             (json!([{"type": "audio", "data": "aGk=", "mimeType": "audio/wav"}]), "[sound: audio/wav, not shown]"),
             (json!([{"type": "resource_link", "uri": "file:///x", "name": "x"}]), "[link: file:///x x]"),
             (json!([{"type": "resource", "resource": {"uri": "u:1", "text": "body"}}]), "[u:1]\nbody"),

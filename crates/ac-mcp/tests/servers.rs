@@ -198,3 +198,97 @@ async fn a_server_that_is_none_is_an_error_in_time() {
     config.connect_timeout = Duration::from_secs(5);
     assert!(matches!(McpServer::connect(config).await.unwrap_err().kind(), McpErrorKind::Connect | McpErrorKind::Timeout));
 }
+
+/// What a launcher launched ends with the server, also when the launcher is gone by itself.
+#[tokio::test]
+async fn what_a_server_started_ends_with_it() {
+    for call in [OK, "exit 1"] {
+        let folder = TempDir::new().unwrap();
+        let mut config = script(&folder, call);
+        let McpTransport::Stdio { args, .. } = &mut config.transport else { panic!("a script") };
+        let helper = format!("sleep 300 & echo $! >> {}; . {}", folder.path().join("pids").display(), args[0]);
+        *args = vec!["-c".to_owned(), helper];
+        let server = McpServer::connect(config).await.unwrap();
+        assert_eq!(alive(&folder), 2);
+        let tools = server.tools();
+        let called = call_in_time(&tools).await;
+        assert_eq!(called.is_ok(), call == OK);
+        drop(tools);
+        server.close().await;
+        until_none_is_alive(&folder).await;
+    }
+}
+
+async fn call_in_time(tools: &ToolList) -> Result<String, (ToolErrorKind, String)> {
+    tokio::time::timeout(Duration::from_secs(5), call(tools, json!({}))).await.unwrap()
+}
+
+/// A server that hangs in one call costs that call, and none that it still serves.
+#[tokio::test]
+async fn a_call_that_takes_too_long_ends_no_other_one() {
+    let folder = TempDir::new().unwrap();
+    // Answers the second call after the first one has run into its limit.
+    let late = format!(r#"if [ -e {0}/one ]; then (sleep 1.5; {OK}) & else touch {0}/one; fi"#, folder.path().display());
+    let server = McpServer::connect(script(&folder, &late)).await.unwrap();
+    let tools = server.tools();
+    let first = call(&tools, json!({}));
+    let second = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        call(&tools, json!({})).await
+    };
+    let (first, second) = tokio::join!(first, second);
+    assert!(first.unwrap_err().1.contains("no answer within 2 s"));
+    assert_eq!(second.unwrap(), "done");
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_was_closed_stays_closed() {
+    let folder = TempDir::new().unwrap();
+    let server = McpServer::connect(script(&folder, OK)).await.unwrap();
+    let tools = server.tools();
+    server.close().await;
+    assert!(call(&tools, json!({})).await.unwrap_err().1.contains("was closed"));
+    until_none_is_alive(&folder).await;
+}
+
+/// Who waited for a server that cannot be started is told so with the one who started it.
+#[tokio::test]
+async fn calls_that_wait_for_one_start_share_its_failure() {
+    let folder = TempDir::new().unwrap();
+    let mut config = script(&folder, "exit 1");
+    config.connect_timeout = Duration::from_secs(1);
+    let server = McpServer::connect(config).await.unwrap();
+    let tools = server.tools();
+    let _ended = call(&tools, json!({})).await;
+    fs::write(folder.path().join("server.sh"), "sleep 300").unwrap();
+    let started = Instant::now();
+    let calls = (0..6).map(|_| call(&tools, json!({})));
+    for called in futures::future::join_all(calls).await {
+        assert!(called.unwrap_err().1.contains("was not ready within 1 s"));
+    }
+    assert!(started.elapsed() < Duration::from_secs(3), "each waited for a start of its own");
+    server.close().await;
+}
+
+/// An address may hold a key, and so may a header.
+#[tokio::test]
+async fn what_cannot_be_reached_is_not_told_with_its_address() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let mut transport = McpTransport::http(format!("http://{address}/mcp?apiKey=geheim"));
+    let McpTransport::Http { headers, .. } = &mut transport else { panic!("an address") };
+    headers.insert("authorization".into(), "Bearer topsecret".into());
+    let error = McpServer::connect(McpConfig::new("far", transport)).await.unwrap_err();
+    assert_eq!(error.kind(), McpErrorKind::Connect);
+    let mut told = vec![error.to_string(), format!("{error:?}")];
+    let mut cause = std::error::Error::source(&error);
+    while let Some(error) = cause {
+        told.extend([error.to_string(), format!("{error:?}")]);
+        cause = error.source();
+    }
+    for text in told {
+        assert!(!text.contains("geheim") && !text.contains("topsecret"), "{text}");
+    }
+}
