@@ -96,8 +96,8 @@ impl View {
     }
 }
 
-/// The longest picture or document that a model is shown, in bytes.
-const LARGEST_MEDIA: usize = 4 << 20;
+/// The longest picture or document that a model is shown, in bytes: 5 MiB of base64, which all providers take.
+const LARGEST_MEDIA: usize = 15 << 18;
 
 /// A picture or a document for the model's eyes; of anything else, what it is.
 fn binary(path: &Path, content: FileContent) -> ToolOutput {
