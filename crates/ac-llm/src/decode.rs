@@ -352,12 +352,21 @@ impl AnswerReader {
         self.decoder.end(out)
     }
 
-    /// The connection broke before the body ended. If the answer had ended already nothing is lost.
+    /// Whether the answer has ended, and what may follow is only how the protocol says so.
+    pub(crate) fn ended(&self) -> bool {
+        self.decoder.ended()
+    }
+
+    /// The connection broke before the body ended, or nothing came any more. If the answer had ended already nothing is lost.
     ///
     /// # Errors
-    /// `broken`, unless the end state was seen before.
+    /// What the status says, where it is no success; else `broken`, unless the end state was seen before.
     pub fn broken(mut self, broken: ModelError, out: &mut Vec<ModelEvent>) -> Result<Finish, ModelError> {
-        if self.is_failure() || !self.decoder.ended() {
+        if self.is_failure() {
+            let body: &[u8] = if let Framing::Whole(body) = &self.framing { body } else { &[] };
+            return Err(self.setup.origin.status(self.status, &self.setup.headers, body, self.setup.now).with_source(broken));
+        }
+        if !self.decoder.ended() {
             return Err(broken);
         }
         let mut told = Vec::new();

@@ -271,6 +271,9 @@ fn classify(status: Option<u16>, said: &Said) -> Kind {
             "exceeds the available context size",
             "input token count",
             "too many tokens in the prompt",
+            "exceed context limit",
+            "maximum prompt length",
+            "input is too long for requested model",
         ])
     {
         return Kind::ContextTooLong;

@@ -40,6 +40,8 @@ pub mod gemini;
 mod history;
 pub mod key;
 mod lines;
+#[cfg(any(feature = "anthropic", feature = "openai"))]
+mod media;
 pub mod mode;
 mod name;
 #[cfg(feature = "openai")]

@@ -200,6 +200,18 @@ impl Profile {
         self
     }
 
+    /// The base as it may be told: a query and what stands before the host can hold a key.
+    pub(crate) fn address(&self) -> String {
+        let base = self.base_url.split(['?', '#']).next().unwrap_or_default();
+        match base.split_once("://") {
+            Some((scheme, rest)) => {
+                let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+                format!("{scheme}://{}{path}", host.rsplit('@').next().unwrap_or(host))
+            }
+            None => base.to_owned(),
+        }
+    }
+
     /// The address of `path` below the base. A query of the base (`?api-version=…`) stays at the end.
     pub(crate) fn url(&self, path: &str) -> String {
         match self.base_url.split_once('?') {

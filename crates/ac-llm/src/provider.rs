@@ -68,7 +68,7 @@ pub struct HttpProvider {
 
 impl std::fmt::Debug for HttpProvider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HttpProvider").field("name", &self.profile.name).field("base_url", &self.profile.base_url).finish_non_exhaustive()
+        f.debug_struct("HttpProvider").field("name", &self.profile.name).field("base_url", &self.profile.address()).finish_non_exhaustive()
     }
 }
 
@@ -152,7 +152,7 @@ impl HttpProvider {
         if request.uri().host().is_none() || !matches!(request.uri().scheme_str(), Some("http" | "https")) {
             return Err(origin.error(
                 ModelErrorKind::BadRequest,
-                format_args!("`{}` is no web address; a base URL begins with http:// or https://", self.profile.base_url),
+                format_args!("`{}` is no web address; a base URL begins with http:// or https://", self.profile.address()),
             ));
         }
         let sent = request.headers_mut();

@@ -161,7 +161,7 @@ pub(crate) fn origin(profile: &Profile, model: &str) -> Origin {
     Origin {
         provider: profile.name.clone(),
         key_var: profile.key_vars.first().cloned(),
-        base_url: profile.base_url.clone(),
+        base_url: profile.address().into(),
         model: profile.model_names.name(model).into(),
     }
 }

@@ -333,6 +333,35 @@ fn files_reach_each_provider_in_its_form() {
     }
 }
 
+/// A file that a provider refuses stands in the thread: each later request would be refused with it.
+#[test]
+fn a_file_that_a_provider_does_not_take_is_a_line_of_text() {
+    let file = |kind: &str| {
+        Part::File(FilePart { media_type: kind.into(), source: FileSource::Base64("QQ==".into()), name: Some("f".into()), opaque: None })
+    };
+    for profile in [known::openai_chat(), known::openai(), known::anthropic(), known::ollama_native()] {
+        for kind in ["image/heic", "image/svg+xml", "application/zip", "video/mp4", ""] {
+            let message = Message::new("u1", Role::User, vec![file(kind)], Default::default());
+            let sent = body(&profile, &ModelRequest::new("p/m", vec![Arc::new(message)])).to_string();
+            assert!(sent.contains(&format!("[a file that cannot be shown here: f, {kind}]")), "{}: {sent}", profile.name);
+            assert!(!sent.contains("QQ=="), "{}: {sent}", profile.name);
+        }
+        let message = Message::new("u1", Role::User, vec![file("IMAGE/jpg; q=1")], Default::default());
+        let sent = body(&profile, &ModelRequest::new("p/m", vec![Arc::new(message)])).to_string();
+        assert!(sent.contains("QQ==") && !sent.contains("jpg"), "{}: {sent}", profile.name);
+    }
+}
+
+#[test]
+fn models_that_do_not_reason_are_not_asked_for_their_reasoning() {
+    for (model, reasons) in [("o4-mini", true), ("gpt-5", true), ("ft:gpt-4o-mini-2024-07-18:org::id", false), ("gpt-5-chat-latest", false)]
+    {
+        let message = Message::user("u1", "hi", Default::default());
+        let sent = body(&known::openai(), &ModelRequest::new(format!("openai/{model}"), vec![Arc::new(message)]));
+        assert_eq!(sent.get("include").is_some(), reasons, "{model}");
+    }
+}
+
 #[test]
 fn claude_behind_a_gateway_is_marked_and_nobody_else_there() {
     let parts = vec![done("c1", "ls", ToolOutput::text("a"), None), done("c2", "ls", ToolOutput::text("b"), None)];

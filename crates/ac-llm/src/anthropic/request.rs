@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     history::{Answer, Call, Content, Said, Turn, own, turns},
+    media::{Media, decode_text, described, media},
     name::{CallIds, tool_name},
     profile::Profile,
     request::{WireRequest, add_options, number, with},
@@ -153,26 +154,22 @@ fn user(content: Content<'_>) -> Option<Value> {
 }
 
 fn file(part: &FilePart) -> Value {
-    let source = match &part.source {
-        FileSource::Url(url) => json!({"type": "url", "url": url}),
-        FileSource::Base64(data) if part.media_type.starts_with("text/") => match decode_text(data) {
+    let (media, media_type) = media(part);
+    let source = match (&part.source, media) {
+        (FileSource::Url(url), Media::Picture | Media::Pdf) => json!({"type": "url", "url": url}),
+        (FileSource::Base64(data), Media::Picture | Media::Pdf) => json!({"type": "base64", "media_type": media_type, "data": &**data}),
+        (FileSource::Base64(data), Media::Text) => match decode_text(data) {
             Some(text) => json!({"type": "text", "media_type": "text/plain", "data": text}),
-            None => json!({"type": "base64", "media_type": part.media_type, "data": &**data}),
+            None => return json!({"type": "text", "text": described(part)}),
         },
-        FileSource::Base64(data) => json!({"type": "base64", "media_type": part.media_type, "data": &**data}),
-        _ => return json!({"type": "text", "text": format!("[a file that cannot be shown here: {}]", part.media_type)}),
+        _ => return json!({"type": "text", "text": described(part)}),
     };
-    let kind = if part.media_type.starts_with("image/") { "image" } else { "document" };
+    let kind = if media == Media::Picture { "image" } else { "document" };
     let mut block = json!({"type": kind, "source": source});
     if let (Some(name), "document", Some(fields)) = (&part.name, kind, block.as_object_mut()) {
         fields.insert("title".into(), name.clone().into());
     }
     block
-}
-
-pub(crate) fn decode_text(data: &str) -> Option<String> {
-    use base64::Engine;
-    String::from_utf8(base64::engine::general_purpose::STANDARD.decode(data).ok()?).ok()
 }
 
 fn block(profile: &Profile, answer: &Answer<'_>, said: &Said<'_>) -> Option<Value> {

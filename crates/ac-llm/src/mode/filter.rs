@@ -179,7 +179,7 @@ impl Held {
                 let rest = self.held.get(*read..).unwrap_or_default();
                 let (end, quote) = readable(rest);
                 let raw = rest.get(..end).unwrap_or_default();
-                let Ok(new) = serde_json::from_str::<String>(&format!("\"{raw}\"")) else { return String::new() };
+                let new = serde_json::from_str::<String>(&format!("\"{raw}\"")).unwrap_or_else(|_| lenient(raw));
                 *read = read.saturating_add(end);
                 *closed = quote;
                 words.push_str(&new);
@@ -187,6 +187,45 @@ impl Held {
             }
         }
     }
+}
+
+/// The inside of a string that is none in JSON, as well as it can be read: line breaks stand as they are, an escape that does not exist is
+/// text, half a character is a character nobody knows.
+fn lenient(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some((before, after)) = rest.split_once('\\') {
+        out.push_str(before);
+        let mut chars = after.chars();
+        match chars.next() {
+            Some('n') => out.push('\n'),
+            Some('r') => out.push('\r'),
+            Some('t') => out.push('\t'),
+            Some('b') => out.push('\u{8}'),
+            Some('f') => out.push('\u{c}'),
+            Some(same @ ('"' | '\\' | '/')) => out.push(same),
+            Some('u') => {
+                let digits = |text: &str| text.get(..4).and_then(|digits| u16::from_str_radix(digits, 16).ok());
+                let Some(first) = digits(chars.as_str()) else {
+                    out.push_str("\\u");
+                    rest = chars.as_str();
+                    continue;
+                };
+                let after = chars.as_str().get(4..).unwrap_or_default();
+                let second = after.strip_prefix("\\u").and_then(digits).filter(|low| (0xdc00..0xe000).contains(low));
+                let pair = second.filter(|_| (0xd800..0xdc00).contains(&first));
+                let units = [Some(first), pair];
+                out.extend(char::decode_utf16(units.into_iter().flatten()).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)));
+                rest = if pair.is_some() { after.get(6..).unwrap_or_default() } else { after };
+                continue;
+            }
+            Some(other) => out.extend(['\\', other]),
+            None => out.push('\\'),
+        }
+        rest = chars.as_str();
+    }
+    out.push_str(rest);
+    out
 }
 
 fn recognise(text: &str) -> Shape {

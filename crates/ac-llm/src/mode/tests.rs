@@ -80,6 +80,9 @@ fn a_constrained_answer_is_a_call_or_words() {
     assert_eq!(read(unknown).0, [Part::text(unknown)]);
     assert_eq!(read(r#"{"answer": "half of it \u00"#).0, [Part::text("half of it ")]);
     assert_eq!(read(r#"{"action": "view", "argum"#).0, [Part::text(r#"{"action": "view", "argum"#)]);
+    // One that is no JSON inside of its string is read as well as it can be.
+    let broken = "{\"answer\": \"one\ntwo \\\"C:\\dir\\\" \\u00e9 \\ud83d\\ude00 \\udc00 \\uzz three\"}";
+    assert_eq!(read(broken).0, [Part::text("one\ntwo \"C:\\dir\" é 😀 \u{fffd} \\uzz three")]);
 }
 
 #[test]

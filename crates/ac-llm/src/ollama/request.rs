@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     history::{Content, Said, Turn, turns},
+    media::{Media, described, media},
     name::tool_name,
     profile::Profile,
     request::{WireRequest, add_options, number, with},
@@ -57,7 +58,10 @@ fn messages(request: &ModelRequest) -> Vec<Value> {
                 for piece in &content {
                     match piece {
                         Content::Text(more) => text.push_str(more),
-                        Content::File(part) => images.extend(image(part)),
+                        Content::File(part) => match image(part) {
+                            Some(image) => images.push(image),
+                            None => say(&mut text, part),
+                        },
                     }
                 }
                 messages.push(with_images(json!({"role": "user", "content": text}), images));
@@ -84,7 +88,9 @@ fn messages(request: &ModelRequest) -> Vec<Value> {
                 }
                 messages.push(message);
                 for call in answer.calls() {
-                    let message = json!({"role": "tool", "tool_name": tool_name(&call.part.name), "content": call.output});
+                    let mut output = call.output.to_string();
+                    call.files.iter().filter(|part| image(part).is_none()).for_each(|part| say(&mut output, part));
+                    let message = json!({"role": "tool", "tool_name": tool_name(&call.part.name), "content": output});
                     messages.push(with_images(message, call.files.iter().filter_map(|part| image(part)).collect()));
                 }
             }
@@ -95,9 +101,17 @@ fn messages(request: &ModelRequest) -> Vec<Value> {
 
 fn image(part: &FilePart) -> Option<Value> {
     match &part.source {
-        FileSource::Base64(data) if part.media_type.starts_with("image/") => Some((&**data).into()),
+        FileSource::Base64(data) if media(part).0 == Media::Picture => Some((&**data).into()),
         _ => None,
     }
+}
+
+/// A line for a file that is not given.
+fn say(text: &mut String, part: &FilePart) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(&described(part));
 }
 
 fn with_images(mut message: Value, images: Vec<Value>) -> Value {

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::cache;
 use crate::{
     history::{Answer, Content, Said, Turn, own, turns},
+    media::{Media, decode_text, described, media},
     name::tool_name,
     profile::Profile,
     request::{WireRequest, add_options, number, with},
@@ -91,23 +92,23 @@ fn user(content: Vec<Content<'_>>) -> Value {
 }
 
 fn file(part: &FilePart) -> Value {
-    let url = match &part.source {
-        FileSource::Url(url) => url.clone(),
-        FileSource::Base64(data) => format!("data:{};base64,{data}", part.media_type),
-        _ => return json!({"type": "text", "text": format!("[a file that cannot be shown here: {}]", part.media_type)}),
-    };
-    if part.media_type.starts_with("image/") {
-        return json!({"type": "image_url", "image_url": {"url": url}});
-    }
-    match (&part.source, part.media_type.strip_prefix("audio/")) {
-        (FileSource::Base64(data), Some(format)) => {
+    let (media, media_type) = media(part);
+    match (&part.source, media) {
+        (FileSource::Url(url), Media::Picture) => json!({"type": "image_url", "image_url": {"url": url}}),
+        (FileSource::Base64(data), Media::Picture) => {
+            json!({"type": "image_url", "image_url": {"url": format!("data:{media_type};base64,{data}")}})
+        }
+        (FileSource::Base64(data), Media::Audio) => {
+            let format = media_type.trim_start_matches("audio/");
             let format = if format == "mpeg" { "mp3" } else { format.trim_start_matches("x-") };
             json!({"type": "input_audio", "input_audio": {"data": &**data, "format": format}})
         }
-        (FileSource::Base64(_), None) => {
-            json!({"type": "file", "file": {"filename": part.name.as_deref().unwrap_or("file"), "file_data": url}})
+        (FileSource::Base64(data), Media::Text) => json!({"type": "text", "text": decode_text(data).unwrap_or_else(|| described(part))}),
+        (FileSource::Base64(data), Media::Pdf) => {
+            let data = format!("data:{media_type};base64,{data}");
+            json!({"type": "file", "file": {"filename": part.name.as_deref().unwrap_or("file"), "file_data": data}})
         }
-        _ => json!({"type": "text", "text": format!("[{}: {url}]", part.name.as_deref().unwrap_or(&part.media_type))}),
+        _ => json!({"type": "text", "text": described(part)}),
     }
 }
 

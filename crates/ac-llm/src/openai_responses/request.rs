@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     history::{Answer, Call, Content, Said, Turn, own, turns},
+    media::{Media, described, media},
     name::{CallIds, tool_name},
     profile::Profile,
     request::{WireRequest, add_options, number, with},
@@ -59,7 +60,8 @@ pub fn build(profile: &Profile, request: &ModelRequest) -> Result<WireRequest, M
 /// Asking a model that does not reason for its encrypted reasoning is refused.
 fn reasons(model: &str) -> bool {
     let model = model.rsplit('/').next().unwrap_or(model);
-    !["gpt-4", "gpt-3", "chatgpt", "davinci", "babbage"].iter().any(|prefix| model.starts_with(prefix))
+    let model = model.strip_prefix("ft:").unwrap_or(model);
+    !["gpt-4", "gpt-3", "gpt-5-chat", "chatgpt", "davinci", "babbage"].iter().any(|prefix| model.starts_with(prefix))
 }
 
 fn input(profile: &Profile, request: &ModelRequest) -> Vec<Value> {
@@ -96,19 +98,18 @@ fn user(content: Content<'_>) -> Value {
 }
 
 fn file(part: &FilePart) -> Value {
-    let image = part.media_type.starts_with("image/");
-    match &part.source {
-        FileSource::Url(url) if image => json!({"type": "input_image", "image_url": url}),
-        FileSource::Url(url) => json!({"type": "input_file", "file_url": url}),
-        FileSource::Base64(data) => {
-            let url = format!("data:{};base64,{data}", part.media_type);
-            if image {
-                json!({"type": "input_image", "image_url": url})
-            } else {
-                json!({"type": "input_file", "filename": part.name.as_deref().unwrap_or("file"), "file_data": url})
-            }
+    let (media, media_type) = media(part);
+    match (&part.source, media) {
+        (FileSource::Url(url), Media::Picture) => json!({"type": "input_image", "image_url": url}),
+        (FileSource::Base64(data), Media::Picture) => {
+            json!({"type": "input_image", "image_url": format!("data:{media_type};base64,{data}")})
         }
-        _ => json!({"type": "input_text", "text": format!("[a file that cannot be shown here: {}]", part.media_type)}),
+        (FileSource::Url(url), Media::Pdf | Media::Office | Media::Text) => json!({"type": "input_file", "file_url": url}),
+        (FileSource::Base64(data), Media::Pdf | Media::Office | Media::Text) => {
+            let data = format!("data:{media_type};base64,{data}");
+            json!({"type": "input_file", "filename": part.name.as_deref().unwrap_or("file"), "file_data": data})
+        }
+        _ => json!({"type": "input_text", "text": described(part)}),
     }
 }
 

@@ -119,7 +119,10 @@ impl Reading {
 
     /// What came is read, and nothing more is there. The clock is looked at now, and not for each piece.
     fn waits(&mut self) {
-        let next = Instant::now() + self.provider.timeouts.idle;
+        // Some servers say that the answer has ended, and not that the stream has.
+        let ended = self.reader.as_ref().is_some_and(AnswerReader::ended);
+        let idle = self.provider.timeouts.idle;
+        let next = Instant::now() + if ended { idle.min(END) } else { idle };
         self.next = Some(next);
         if self.alarm.deadline() > next {
             self.alarm.as_mut().reset(next);
@@ -133,7 +136,10 @@ impl Reading {
             self.alarm.as_mut().reset(due);
         } else {
             let error = self.quiet();
-            self.finish(Err(error));
+            let mut told = vec![];
+            self.end(Some(error), &mut told);
+            told.reverse();
+            self.told = told;
         }
     }
 
@@ -170,6 +176,9 @@ impl Reading {
         }
     }
 }
+
+/// How long a stream may say nothing once its answer has ended.
+const END: Duration = Duration::from_secs(10);
 
 /// How long the end of a body may take after the answer, and in how many pieces it may come.
 const REST: Duration = Duration::from_secs(1);

@@ -202,6 +202,43 @@ async fn an_unreachable_server_a_bad_address_and_a_missing_key_are_told_apart() 
     );
 }
 
+/// The status is known by then: what follows must not make a fault of the key look like one of the network.
+#[tokio::test]
+async fn a_failure_whose_body_breaks_off_or_hangs_is_what_its_status_says() {
+    let cut = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 66\r\n\r\n{\"error\":{\"message\":\"bad key\"";
+    let (base, _told) = serve(Serve::Whole(cut)).await;
+    let error = answer(&provider(&base)).await.1.unwrap();
+    assert_eq!((error.kind, error.status), (ModelErrorKind::Auth, Some(401)), "{error}");
+    let hangs = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 7\r\ncontent-length: 66\r\n\r\n{";
+    let (base, _told) = serve(Serve::Hold(hangs)).await;
+    let short = Timeouts::new(Duration::from_millis(100), Duration::from_millis(100), Duration::from_secs(60));
+    let error = answer(&provider(&base).timeouts(short)).await.1.unwrap();
+    assert_eq!((error.kind, error.retry_after), (ModelErrorKind::RateLimit, Some(Duration::from_secs(7))), "{error}");
+}
+
+/// Some servers say that the answer has ended and not that the stream has.
+#[tokio::test]
+async fn an_answer_that_has_ended_is_whole_though_the_connection_stays_open() {
+    let body = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let (base, _told) = serve(Serve::Hold(body)).await;
+    let long = Duration::from_secs(60);
+    let (events, error) = answer(&provider(&base).timeouts(Timeouts::new(long, Duration::from_millis(100), long))).await;
+    assert!(error.is_none(), "{error:?}");
+    assert!(matches!(events.last(), Some(ModelEvent::Finish(_))), "{events:?}");
+}
+
+#[tokio::test]
+async fn an_address_is_told_without_what_may_be_a_key() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let provider = provider(&format!("http://me:geheim@{address}/v1?key=secret"));
+    let error = answer(&provider).await.1.unwrap();
+    for text in [error.to_string(), format!("{error:?}"), format!("{provider:?}")] {
+        assert!(text.contains(&address.to_string()) && !text.contains("geheim") && !text.contains("secret"), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn a_connection_lost_in_the_middle_is_a_cut_answer_and_keeps_what_came() {
     for served in [
