@@ -222,6 +222,8 @@ impl Driver {
 
     /// Nothing moves: gives the lease back and looks once more, so that an answer that was committed meanwhile is not missed (`R3`).
     async fn rest(&mut self) -> Result<Go, RunError> {
+        // Whoever waits for the end of the segment sees it, however fast somebody answers.
+        self.suspend();
         if let Ok(command) = self.commands.try_recv() {
             return self.command(command).await;
         }
@@ -235,10 +237,7 @@ impl Driver {
         if self.version != before || posture == Posture::Moving {
             return Ok(Go::On);
         }
-        if posture == Posture::Parked {
-            self.tell_progress();
-            self.teller.end_segment(EndReason::Suspended, None, None);
-        }
+        self.suspend();
         self.publish();
         // Who has children waits for them here: what they do next opens the next segment.
         if posture == Posture::Parked && !self.has_children() {
@@ -250,6 +249,14 @@ impl Driver {
             return Ok(Go::End);
         }
         Ok(Go::On)
+    }
+
+    /// Ends the segment of a run that waits for an answer (SPEC S-11).
+    fn suspend(&mut self) {
+        if self.posture() == Posture::Parked {
+            self.tell_progress();
+            self.teller.end_segment(EndReason::Suspended, None, None);
+        }
     }
 
     /// Waits for whatever comes next and reacts to it. The pieces of an answer are taken as they come: they change nothing but the view,
