@@ -288,7 +288,9 @@ fn judge_command(rules: &[(&ToolPattern, Policy)], command: &str) -> Option<Call
     }
     let denied = || rules.iter().filter(|(_, policy)| *policy == Policy::Deny).filter_map(|(pattern, _)| pattern.inner.as_ref());
     let may_fit = |program: &String| denied().any(|inner| command::may_fit(&inner.text, program));
-    if (line.unread && denied().next().is_some()) || line.open.iter().any(may_fit) {
+    let behind_options = |words: &Vec<String>| denied().any(|inner| command::may_fit_behind_options(&inner.text, words));
+    let hides = line.open.iter().any(may_fit) || line.commands.iter().chain(&line.hidden).any(behind_options);
+    if (line.unread && denied().next().is_some()) || hides {
         return Some(CallVerdict::Unclear);
     }
     if found(Policy::Ask) {

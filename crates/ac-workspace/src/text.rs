@@ -107,7 +107,12 @@ pub enum ReplaceError {
     Ambiguous(Vec<usize>),
     /// It is empty, or the same as what takes its place.
     Nothing,
+    /// The new text could be longer than 64 MiB.
+    TooLong,
 }
+
+/// The longest text that a replacement makes, in bytes: a few edits could double it each time.
+const LONGEST: usize = 64 << 20;
 
 /// What a replacement did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,6 +144,11 @@ pub fn replace(content: &str, old: &str, new: &str, all: bool) -> Result<Replace
         1 => {}
         _ if all => {}
         _ => return Err(ReplaceError::Ambiguous(lines)),
+    }
+    // A line end may become two characters.
+    let grown = content.len().saturating_add(found.len().saturating_mul(new.len().saturating_mul(2)));
+    if grown > LONGEST {
+        return Err(ReplaceError::TooLong);
     }
     let mut out = String::with_capacity(content.len());
     let mut done = 0;

@@ -151,6 +151,9 @@ async fn edited(current: &Current, edits: Vec<Edit>) -> Result<(String, usize, u
                     shown_lines.join(", ")
                 ))
             }
+            ReplaceError::TooLong => {
+                ToolError::failed(format!("{which}{shown} would grow beyond what a file may hold; nothing was changed"))
+            }
             _ => ToolError::args(format!("{which}old_string is empty or the same as new_string")),
         })?;
         content = done.content;

@@ -70,7 +70,9 @@ impl Tool for SearchContent {
         (query.files.hidden, query.files.ignored) = (args.hidden, args.ignored);
         let found = self.0.workspace(cx).filesystem().search(query, &cx.cancel).await.map_err(tool_error)?;
         if found.hits.is_empty() {
-            return Ok(ToolOutcome::Done(ToolOutput::text("[no matches]")));
+            let told =
+                if found.truncated { "[no matches in what was read; some of it is too long to be searched]" } else { "[no matches]" };
+            return Ok(ToolOutcome::Done(ToolOutput::text(told)));
         }
         let mut text = String::new();
         let mut file: Option<&Path> = None;

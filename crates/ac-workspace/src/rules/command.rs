@@ -31,11 +31,13 @@ pub(super) struct Line {
     pub(super) unread: bool,
     /// Programs that get words which cannot be told.
     pub(super) open: Vec<String>,
+    /// The word that was read last holds signs that stand for files.
+    pattern: bool,
 }
 
 impl Line {
     pub(super) fn read(text: &str) -> Self {
-        let mut line = Self { plain: is_plain_text(text), ..Self::default() };
+        let mut line = Self { plain: is_plain_text(text), unread: has_other_quotes(text), ..Self::default() };
         line.lex(text, 0);
         line
     }
@@ -46,7 +48,7 @@ impl Line {
             (self.plain, self.unread) = (false, true);
             return;
         }
-        let Ok(tokens) = uncached_tokenize_str(text, &TokenizerOptions::default()) else {
+        let Some(tokens) = tokens(text) else {
             (self.plain, self.unread) = (false, true);
             return;
         };
@@ -57,7 +59,7 @@ impl Line {
                 Token::Word(word, at) => self.word(&mut command, word, at.end.index, depth),
                 Token::Operator(operator, at) => match operator.as_str() {
                     ";" | "&" | "&&" | "||" | "|" | "|&" | "\n" => self.end(&mut command, depth),
-                    ">" | ">>" | ">&" | "&>" | "&>>" => {
+                    ">" | ">>" | ">&" => {
                         command.drop_number(at.start.index);
                         let target = match tokens.peek() {
                             Some(Token::Word(word, _)) => self.value(word, depth),
@@ -69,7 +71,32 @@ impl Line {
                         let copy = operator == ">&" && target.as_ref().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
                         self.plain &= copy || target.as_deref() == Some("/dev/null");
                     }
-                    // Other redirections, subshells, the ends of cases: what follows may be a command.
+                    // To one shell a redirection, to another the end of a command and a redirection of the next.
+                    "&>" | "&>>" => {
+                        (self.plain, self.unread) = (false, true);
+                        self.end(&mut command, depth);
+                        if let Some(Token::Word(word, _)) = tokens.peek() {
+                            self.value(word, depth);
+                            tokens.next();
+                        }
+                    }
+                    "<" | "<>" | ">|" | "<&" => {
+                        command.drop_number(at.start.index);
+                        self.plain = false;
+                        if let Some(Token::Word(word, _)) = tokens.peek() {
+                            self.value(word, depth);
+                            tokens.next();
+                        }
+                    }
+                    // What the command is given stands among the words.
+                    "<<" | "<<-" | "<<<" => {
+                        (self.plain, self.unread) = (false, true);
+                        self.end(&mut command, depth);
+                        if let Some(Token::Word(..)) = tokens.peek() {
+                            tokens.next();
+                        }
+                    }
+                    // Subshells, the ends of cases: what follows may be a command.
                     _ => {
                         self.plain = false;
                         self.end(&mut command, depth);
@@ -97,9 +124,11 @@ impl Line {
             self.plain &= !made_up;
             self.unread |= made_up && raw != "[";
         }
+        self.pattern = false;
         let value = self.value(raw, depth);
         self.unread |= value.is_none() && command.words.is_empty();
-        command.unknown |= value.is_none();
+        // What a pattern becomes depends on the files that are there.
+        command.unknown |= value.is_none() || (self.pattern && raw != "{}" && !command.words.is_empty());
         command.words.push(value.unwrap_or_default());
         command.last = raw.bytes().all(|byte| byte.is_ascii_digit()).then_some(end);
     }
@@ -155,7 +184,14 @@ impl Line {
                         return None;
                     }
                 }
-                other => text.push(other),
+                // A pattern to one shell, a command of its own to another.
+                '(' | ')' if !quoted => {
+                    (self.plain, self.unread, known) = (false, true, false);
+                }
+                other => {
+                    self.pattern |= !quoted && matches!(other, '*' | '?' | '[' | '{');
+                    text.push(other);
+                }
             }
         }
         self.plain &= known && !quoted;
@@ -167,8 +203,12 @@ impl Line {
         let Some((program, rest)) = words.split_first() else { return };
         let program = base(program);
         if depth > DEEPEST {
+            self.unread = true;
             return;
         }
+        // A shell without a script reads one from elsewhere; a name may be given to any command.
+        self.unread |= runs_scripts(program) && rest.iter().all(|word| word.starts_with('-'));
+        self.unread |= program == "alias" && !rest.is_empty();
         if runs_scripts(program) {
             // One of the words is a script; which one does not matter to a rule that holds back.
             for word in rest.iter().filter(|word| !word.starts_with('-')) {
@@ -185,6 +225,7 @@ impl Line {
         }
         if is_wrapper(program) {
             // Where its own words end is not known for each of them: the command may begin at any word that could be a program.
+            self.unread |= rest.len() > MOST_STARTS;
             for at in (0..rest.len()).take(MOST_STARTS) {
                 if rest.get(at).is_some_and(|word| !word.starts_with('-') && !word.contains('=')) {
                     self.runs(rest.get(at..).unwrap_or_default(), depth);
@@ -195,6 +236,7 @@ impl Line {
 
     fn runs(&mut self, words: &[String], depth: usize) {
         if words.is_empty() || self.hidden.len() > MOST_HIDDEN {
+            self.unread |= !words.is_empty();
             return;
         }
         self.hidden.push(words.to_vec());
@@ -203,6 +245,7 @@ impl Line {
 
     fn script(&mut self, script: &str, depth: usize) {
         if self.hidden.len() > MOST_HIDDEN {
+            self.unread = true;
             return;
         }
         // Whether the line is plain is decided by what runs the script, which is no secret.
@@ -212,6 +255,11 @@ impl Line {
     }
 }
 
+/// The words and operators of a line. The lexer panics on some that are left open; whoever wrote one of those must not end the run by it.
+fn tokens(text: &str) -> Option<Vec<Token>> {
+    std::panic::catch_unwind(|| uncached_tokenize_str(text, &TokenizerOptions::default())).ok()?.ok()
+}
+
 /// Programs of which a word is a script.
 fn runs_scripts(program: &str) -> bool {
     matches!(program, "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "fish" | "su" | "eval" | "script" | "watch" | "ssh" | "trap")
@@ -219,9 +267,40 @@ fn runs_scripts(program: &str) -> bool {
 
 /// Programs whose further words are a command.
 fn is_wrapper(program: &str) -> bool {
-    const WRAPPERS: [&str; 20] = [
-        "env", "sudo", "doas", "nohup", "nice", "ionice", "timeout", "xargs", "command", "exec", "builtin", "setsid", "stdbuf", "chroot",
-        "unshare", "parallel", "busybox", "flock", "chrt", "taskset",
+    const WRAPPERS: [&str; 33] = [
+        "env",
+        "sudo",
+        "doas",
+        "nohup",
+        "nice",
+        "ionice",
+        "timeout",
+        "xargs",
+        "command",
+        "exec",
+        "builtin",
+        "setsid",
+        "stdbuf",
+        "chroot",
+        "unshare",
+        "parallel",
+        "busybox",
+        "flock",
+        "chrt",
+        "taskset",
+        "time",
+        "strace",
+        "ltrace",
+        "setpriv",
+        "runuser",
+        "pkexec",
+        "systemd-run",
+        "prlimit",
+        "nsenter",
+        "toybox",
+        "fakeroot",
+        "proot",
+        "gdb",
     ];
     WRAPPERS.contains(&program)
 }
@@ -264,6 +343,11 @@ fn is_plain_text(text: &str) -> bool {
     !text.chars().any(odd) && !text.contains("\\\n") && !text.contains("$'") && !text.contains("$\"")
 }
 
+/// Quotes that some shells know and others read as two words.
+fn has_other_quotes(text: &str) -> bool {
+    text.contains("$'")
+}
+
 /// The name of a program without the folder that it is in.
 fn base(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
@@ -291,6 +375,14 @@ pub(super) fn fits(pattern: &str, words: &[String], wide: bool) -> bool {
 /// Whether a pattern may mean a command of this program, whatever its further words are. `program` is in lower case.
 pub(super) fn may_fit(pattern: &str, program: &str) -> bool {
     pattern.split_whitespace().next().is_some_and(|first| glob(&first.to_lowercase(), program))
+}
+
+/// Whether a command may be what a pattern names, with options before the word by which the pattern names it (`git -C . push`).
+pub(super) fn may_fit_behind_options(pattern: &str, words: &[String]) -> bool {
+    let mut wanted = pattern.split_whitespace();
+    let (Some(program), Some(second), Some(given)) = (wanted.next(), wanted.next(), words.get(1)) else { return false };
+    let named = !second.starts_with(['-', '*']);
+    named && given.starts_with('-') && words.first().is_some_and(|first| glob(&program.to_lowercase(), &base(first).to_lowercase()))
 }
 
 /// Between words: no word holds it, or the line would not be plain.

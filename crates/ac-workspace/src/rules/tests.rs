@@ -191,6 +191,49 @@ fn what_a_denial_may_mean_is_told_apart_from_what_it_cannot_mean() {
 }
 
 /// B-93.
+/// What `sh` reads is not what every shell reads, and a denied command may stand where a look at the line does not see it: nobody is then
+/// spared the question, whatever else is allowed.
+#[test]
+fn a_denied_command_is_denied_or_asked_about_however_the_line_is_twisted() {
+    let many = format!("env {} rm x", (0..20).map(|n| format!("V{n}=1")).collect::<Vec<_>>().join(" "));
+    let hidden = format!("sh -c '{}'; sh -c 'rm x'", ":;".repeat(600));
+    let denies = rules(&[("execute_command(rm *)", Policy::Deny)]);
+    for line in [
+        "ls &>/dev/null rm -rf src",
+        "ls &>>/dev/null rm -rf src",
+        "!(rm -rf x)",
+        "</dev/null rm -rf x",
+        ">|f rm x",
+        "<>f rm x",
+        "<&0 rm x",
+        "<<E rm x\nE",
+        "sh <<E\nrm x\nE",
+        "echo 'rm x' | sh",
+        "env /bin/r? -rf x",
+        "find . -exec /bin/r[m] {} +",
+        many.as_str(),
+        hidden.as_str(),
+        "alias z=rm\nz -rf x",
+        "/usr/bin/time rm x",
+        "strace -f rm x",
+        "systemd-run rm x",
+        "echo $'\\' ; rm x; echo '",
+    ] {
+        let verdict = denies.verdict("execute_command", &json!({ "command": line }));
+        assert!(matches!(verdict, Some(CallVerdict::Deny | CallVerdict::Unclear)), "{line:?}: {verdict:?}");
+    }
+    let denies = rules(&[("execute_command(git push*)", Policy::Deny), ("execute_command(cat .env*)", Policy::Deny)]);
+    for line in ["git -C . push", "git -c a=b push", "git --no-pager push", "cat -n .env", "cat .e*", "cat .en?", "cat .{env,x}"] {
+        let verdict = denies.verdict("execute_command", &json!({ "command": line }));
+        assert_eq!(verdict, Some(CallVerdict::Unclear), "{line:?}");
+    }
+    for fine in ["git status", "ls -la", "cat a", "find . -name '*.rs'", "find . -exec wc -l {} +", "sh ./build.sh", "grep -r 'a*b' src"] {
+        assert_eq!(denies.verdict("execute_command", &json!({ "command": fine })), None, "{fine:?}");
+    }
+    let allows = rules(&[("execute_command(ls *)", Policy::Allow)]);
+    assert_eq!(command(&allows, "ls &>/dev/null rm -rf src"), None);
+}
+
 #[test]
 fn the_order_of_rules_does_not_matter() {
     let all =
@@ -369,7 +412,8 @@ fn random_lines_are_judged_in_bounded_time() {
         "=",
     ];
     let rules = rules(&[("execute_command(rm *)", Policy::Deny), ("execute_command(x*)", Policy::Allow)]);
-    let mut state: u64 = 0x2545_F491_4F6C_DD1D;
+    // Among them are some at which the lexer itself panics.
+    let mut state: u64 = 0x1545_F491_4F6C_DD1B;
     let mut next = |below: usize| {
         state ^= state << 13;
         state ^= state >> 7;

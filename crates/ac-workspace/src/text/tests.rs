@@ -92,3 +92,20 @@ fn a_file_of_fifty_megabytes_is_edited_in_one_place() {
     assert!(edited[..same] == bytes[..same]);
     assert_eq!(&edited[same..], tail);
 }
+
+/// A few edits that double a text would take all memory there is.
+#[test]
+fn a_text_does_not_grow_without_end() {
+    let mut text = "a".to_owned();
+    for _ in 0..40 {
+        match replace(&text, "a", "aa", true) {
+            Ok(done) => text = done.content,
+            Err(error) => {
+                assert_eq!(error, ReplaceError::TooLong);
+                assert!(text.len() > 1 << 20);
+                return;
+            }
+        }
+    }
+    panic!("{} bytes", text.len());
+}
