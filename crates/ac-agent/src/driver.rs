@@ -251,14 +251,6 @@ impl Driver {
         Ok(Go::On)
     }
 
-    /// Ends the segment of a run that waits for an answer (SPEC S-11).
-    fn suspend(&mut self) {
-        if self.posture() == Posture::Parked {
-            self.tell_progress();
-            self.teller.end_segment(EndReason::Suspended, None, None);
-        }
-    }
-
     /// Waits for whatever comes next and reacts to it. The pieces of an answer are taken as they come: they change nothing but the view,
     /// so there is nothing else to look at between them.
     async fn wait(&mut self) -> Go {

@@ -167,6 +167,10 @@ impl ToolRules {
                 .flatten()
                 .map(verdict),
         };
+        let part = match below(tool, args) {
+            Some(folder) if part != Some(CallVerdict::Deny) && may_hold_denied(&rules, tool, folder) => Some(CallVerdict::Unclear),
+            _ => part,
+        };
         match (part, whole) {
             // A rule for all calls of a tool that allows them leaves the word to the narrower one.
             (Some(part), None | Some(Policy::Allow)) => Some(part),
@@ -206,6 +210,31 @@ impl ToolRules {
 
 /// Arguments that name something in the workspace.
 const PATHS: [&str; 4] = ["path", "from", "to", "cwd"];
+
+/// The folder that a call takes in with all that is below it.
+fn below<'a>(tool: &str, args: &'a Value) -> Option<&'a str> {
+    let text = |name: &str| args.get(name).and_then(Value::as_str);
+    match tool {
+        "search_content" => Some(text("path").unwrap_or(".")),
+        "delete" if args.get("recursive").and_then(Value::as_bool) == Some(true) => text("path"),
+        "move" => text("from"),
+        _ => None,
+    }
+}
+
+/// Whether something that is denied may be in a folder, by the names that stand before the first sign of a glob.
+fn may_hold_denied(rules: &[(&ToolPattern, Policy)], tool: &str, folder: &str) -> bool {
+    let parts = |path: &str| -> Vec<String> { path.split('/').filter(|part| !matches!(*part, "" | ".")).map(str::to_lowercase).collect() };
+    let folder = parts(folder);
+    rules.iter().filter(|(_, policy)| *policy == Policy::Deny).filter_map(|(pattern, _)| pattern.inner.as_ref()).any(|inner| {
+        let all = parts(&inner.text);
+        let named: Vec<&String> = all.iter().take_while(|part| !part.contains(['*', '?', '[', '{'])).collect();
+        let same = named.iter().zip(&folder).all(|(named, folder)| *named == folder);
+        // What is moved is still what a pattern without a folder means.
+        let anywhere = named.len() < all.len() && tool != "move";
+        same && (named.len() >= folder.len() || anywhere)
+    })
+}
 
 fn rank(policy: Policy) -> u8 {
     match policy {

@@ -223,6 +223,14 @@ impl Driver {
         Ok(self.lost().await)
     }
 
+    /// Ends the segment of a run that waits for an answer (SPEC S-11).
+    pub(super) fn suspend(&mut self) {
+        if self.posture() == ac_engine::Posture::Parked {
+            self.tell_progress();
+            self.teller.end_segment(EndReason::Suspended, None, None);
+        }
+    }
+
     /// Gives the lease back. The commit that closed a run did so.
     pub(super) async fn release(&mut self) {
         let Some(Lease { owner, epoch, .. }) = self.lease.take().filter(|_| !self.snapshot.is_closed()) else { return };

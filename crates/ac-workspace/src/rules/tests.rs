@@ -190,7 +190,6 @@ fn what_a_denial_may_mean_is_told_apart_from_what_it_cannot_mean() {
     assert_eq!((verdict("make"), verdict("rm x")), (None, Some(CallVerdict::Deny)));
 }
 
-/// B-93.
 /// What `sh` reads is not what every shell reads, and a denied command may stand where a look at the line does not see it: nobody is then
 /// spared the question, whatever else is allowed.
 #[test]
@@ -234,6 +233,39 @@ fn a_denied_command_is_denied_or_asked_about_however_the_line_is_twisted() {
     assert_eq!(command(&allows, "ls &>/dev/null rm -rf src"), None);
 }
 
+/// What takes in a folder takes in what is denied there.
+#[test]
+fn a_call_that_takes_in_a_folder_with_what_is_denied_is_unclear() {
+    let rules = rules(&[
+        ("search_content(**/.env)", Policy::Deny),
+        ("delete(secrets/**)", Policy::Deny),
+        ("delete(a/.env)", Policy::Deny),
+        ("move(secrets/**)", Policy::Deny),
+    ]);
+    let verdict = |tool: &str, args: serde_json::Value| rules.verdict(tool, &args);
+    for (tool, args) in [
+        ("search_content", json!({ "pattern": "." })),
+        ("search_content", json!({ "pattern": ".", "path": "src" })),
+        ("delete", json!({ "path": "secrets", "recursive": true })),
+        ("delete", json!({ "path": "A", "recursive": true })),
+        ("delete", json!({ "path": "./", "recursive": true })),
+        ("move", json!({ "from": "secrets", "to": "s" })),
+    ] {
+        assert_eq!(verdict(tool, args.clone()), Some(CallVerdict::Unclear), "{tool} {args}");
+    }
+    assert_eq!(verdict("search_content", json!({ "pattern": ".", "path": "src/.env" })), Some(CallVerdict::Deny));
+    assert_eq!(verdict("delete", json!({ "path": "secrets/key" })), Some(CallVerdict::Deny));
+    for (tool, args) in [
+        ("delete", json!({ "path": "src", "recursive": true })),
+        ("delete", json!({ "path": "b/a", "recursive": true })),
+        ("delete", json!({ "path": "a" })),
+        ("move", json!({ "from": "src", "to": "s" })),
+    ] {
+        assert_eq!(verdict(tool, args.clone()), None, "{tool} {args}");
+    }
+}
+
+/// B-93.
 #[test]
 fn the_order_of_rules_does_not_matter() {
     let all =
