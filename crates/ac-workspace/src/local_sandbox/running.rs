@@ -63,7 +63,11 @@ impl Start<'_> {
             None
         };
         command.current_dir(self.cwd).env_clear().envs(self.env).env(family::MARK, &mark);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
+        // The supervisor begins a session of its own, which makes it the leader of a group too.
+        if !self.supervised {
+            command.process_group(0);
+        }
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         // The supervisor's own end of the line went with the command's description.
         drop(command);
         let family = Family::new(child.id().unwrap_or_default(), mark);

@@ -13,7 +13,7 @@ const KNOWN: ABI = ABI::V10;
 const NEEDED: ABI = ABI::V3;
 
 /// Devices that every program writes to.
-const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// What the supervisor was told.
 #[derive(Debug, Default)]

@@ -42,6 +42,8 @@ fn host() -> io::Result<UnixStream> {
 }
 
 fn run(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
+    // Away from the terminal of whoever started the host: a command could write to it, type into it, and take it.
+    rustix::process::setsid()?;
     let policy = Policy::read(&mut arguments)?;
     let program = arguments.next().ok_or(io::ErrorKind::InvalidInput)?;
     let mut line = host()?;

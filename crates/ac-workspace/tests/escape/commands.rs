@@ -79,6 +79,24 @@ fn commands_that_change_what_is_outside() {
     }
 }
 
+/// The terminal of whoever started the host is not the command's to write to, to type into, or to take.
+#[test]
+fn commands_are_away_from_the_terminal_of_the_host() {
+    let session_and_terminal = |stat: &str| {
+        let fields: Vec<String> = stat.rsplit_once(") ").unwrap().1.split(' ').map(str::to_owned).collect();
+        (fields[3].clone(), fields[4].clone())
+    };
+    let (ours, _) = session_and_terminal(&fs::read_to_string("/proc/self/stat").unwrap());
+    for isolation in [Isolation::Off, Isolation::Required] {
+        let place = Place::new();
+        let Some(held) = sandbox(&place.base, isolation) else { return };
+        let (theirs, terminal) = session_and_terminal(&run(&held, "cat /proc/self/stat").output.head);
+        assert_ne!(theirs, ours, "a session of its own");
+        assert_eq!(terminal, "0", "and no terminal");
+        assert!(!run(&held, "echo x > /dev/tty && echo written").output.head.contains("written"));
+    }
+}
+
 #[test]
 fn commands_work_inside_and_have_a_place_for_temporary_files() {
     let place = Place::new();
