@@ -118,6 +118,24 @@ async fn a_write_leaves_hard_links_and_modes_alone() {
     assert_eq!(fs::read_dir(&world.base).unwrap().count(), 1, "no temporary file is left");
 }
 
+/// A host that runs as root writes files of other people. What was said of their content is not said of another.
+#[tokio::test]
+async fn a_file_stays_its_owners() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let world = world();
+    let path = world.base.join("theirs");
+    fs::write(&path, "a").unwrap();
+    if std::os::unix::fs::chown(&path, Some(4321), Some(4321)).is_err() {
+        println!("skipped: only root may give files away");
+        return;
+    }
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o6755)).unwrap();
+    world.write("theirs", "b").await.unwrap();
+    let meta = fs::metadata(&path).unwrap();
+    assert_eq!((meta.uid(), meta.gid(), meta.permissions().mode() & 0o7777), (4321, 4321, 0o755));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "b");
+}
+
 #[tokio::test]
 async fn a_write_happens_only_when_what_it_expects_holds() {
     let world = world();

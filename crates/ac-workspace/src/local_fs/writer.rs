@@ -9,7 +9,7 @@ use std::{
 };
 
 use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
-use cap_std::fs::{Dir, OpenOptions, Permissions};
+use cap_std::fs::{Dir, File, Metadata, OpenOptions, Permissions};
 
 use super::{
     Inner, read_all,
@@ -32,7 +32,7 @@ impl Inner {
         let (dir, name) = self.parent(&at, path, true)?;
         let fail = |error| WorkspaceError::from_io(path, error);
         let old = match dir.symlink_metadata(&name) {
-            Ok(meta) if meta.is_file() => Some(meta.permissions()),
+            Ok(meta) if meta.is_file() => Some(meta),
             Ok(meta) if meta.is_dir() => return Err(WorkspaceError::new(Kind::IsDirectory, format!("`{}` is a folder", path.display()))),
             Ok(_) => return Err(WorkspaceError::new(Kind::Special, format!("`{}` is no regular file", path.display()))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -42,7 +42,7 @@ impl Inner {
             // Also refuses a file that is itself a mount.
             self.same_mount(&at, path, &root::open_regular(&dir, Path::new(&name), path)?)?;
         }
-        let temporary = Temporary::create(&dir, bytes, old).map_err(fail)?;
+        let temporary = Temporary::create(&dir, bytes, old.as_ref()).map_err(fail)?;
         let _one = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
         self.check(&dir, &name, path, expect)?;
         match expect {
@@ -218,6 +218,37 @@ fn rename_new(from: &Dir, name: &OsStr, to: &Dir, new: &OsStr) -> io::Result<()>
     from.rename(name, to, new)
 }
 
+/// A file stays its owner's where the host may see to that: as root it may, and within its own groups.
+#[cfg(unix)]
+fn keep_owner(file: &File, old: &Metadata) {
+    use cap_std::fs::MetadataExt;
+    use rustix::fs::{Gid, Uid, fchown};
+    let Ok(new) = file.metadata() else { return };
+    let owner = (new.uid() != old.uid()).then(|| Uid::from_raw(old.uid()));
+    let group = (new.gid() != old.gid()).then(|| Gid::from_raw(old.gid()));
+    // One at a time: the group may be given to it where the owner may not.
+    for (owner, group) in [(None, group), (owner, None)] {
+        if owner.is_some() || group.is_some() {
+            let _may_not = fchown(file, owner, group);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_: &File, _: &Metadata) {}
+
+/// Who may do what with a file. That it runs with its owner's rights was said of what was in it before.
+fn modes(old: &Metadata) -> Permissions {
+    #[allow(unused_mut, reason = "only where there are modes")]
+    let mut permissions = old.permissions();
+    #[cfg(unix)]
+    {
+        use cap_std::fs::PermissionsExt;
+        permissions.set_mode(permissions.mode() & 0o777);
+    }
+    permissions
+}
+
 /// A complete new file beside the old one. Removed unless it is published.
 struct Temporary<'a> {
     dir: &'a Dir,
@@ -226,9 +257,16 @@ struct Temporary<'a> {
 }
 
 impl<'a> Temporary<'a> {
-    fn create(dir: &'a Dir, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<Self> {
+    /// `old` is the file that it takes the place of: it stays its owner's, and as it may be used.
+    fn create(dir: &'a Dir, bytes: &[u8], old: Option<&Metadata>) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).follow(FollowSymlinks::No);
+        // Until then nobody else reads what few may read.
+        #[cfg(unix)]
+        if old.is_some() {
+            use cap_std::fs::OpenOptionsExt;
+            options.mode(0o600);
+        }
         for _ in 0..16 {
             let name = format!(".{:016x}.tmp", RandomState::new().build_hasher().finish());
             let mut file = match dir.open_with(&name, &options) {
@@ -236,10 +274,11 @@ impl<'a> Temporary<'a> {
                 other => other?,
             };
             let temporary = Self { dir, name, done: false };
-            if let Some(permissions) = permissions {
-                file.set_permissions(permissions)?;
-            }
             file.write_all(bytes)?;
+            if let Some(old) = old {
+                keep_owner(&file, old);
+                file.set_permissions(modes(old))?;
+            }
             file.sync_data()?;
             return Ok(temporary);
         }
